@@ -1,0 +1,58 @@
+"""The messages between agents and server: the one place where they are defined.
+
+The wire changes by adding optional fields. Removing or renaming one raises `PROTOCOL_VERSION`.
+"""
+
+from gridx_protocol.messages import (
+    PROTOCOL_VERSION,
+    CompleteReply,
+    CompleteRequest,
+    ErrorBody,
+    FailRequest,
+    FailureKind,
+    Hardware,
+    HeartbeatReply,
+    HeartbeatRequest,
+    Isolation,
+    Limits,
+    LogsReply,
+    LogsRequest,
+    MetricPoint,
+    MetricsReply,
+    MetricsRequest,
+    Needs,
+    Phase,
+    RegisterReply,
+    RegisterRequest,
+    TaskReply,
+    TaskRequest,
+    UploadUrlReply,
+    UploadUrlRequest,
+)
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "CompleteReply",
+    "CompleteRequest",
+    "ErrorBody",
+    "FailRequest",
+    "FailureKind",
+    "Hardware",
+    "HeartbeatReply",
+    "HeartbeatRequest",
+    "Isolation",
+    "Limits",
+    "LogsReply",
+    "LogsRequest",
+    "MetricPoint",
+    "MetricsReply",
+    "MetricsRequest",
+    "Needs",
+    "Phase",
+    "RegisterReply",
+    "RegisterRequest",
+    "TaskReply",
+    "TaskRequest",
+    "UploadUrlReply",
+    "UploadUrlRequest",
+]
