@@ -22,6 +22,9 @@ class Leased:
 
     work_token: Mapped[str | None] = mapped_column(default=None)
     work_expires_at: Mapped[datetime | None] = mapped_column(default=None)
+    """While a token stands beside it: when the lease ends. Without one: not to be tried before."""
+    work_failures: Mapped[int] = mapped_column(default=0)
+    """How often this work ended in an unexpected error since it last succeeded."""
 
 
 def new_lease_token() -> str:
@@ -59,10 +62,20 @@ def give_back(session: Session, model: type[Any], row_id: int, token: str, **val
     statement = (
         update(model)
         .where(model.id == row_id, model.work_token == token)
-        .values(work_token=None, work_expires_at=None, **values)
+        .values(work_token=None, work_expires_at=None, work_failures=0, **values)
     )
     if _count(session, statement) != 1:
         raise LeaseLost("another process took this work over")
+
+
+def put_off(session: Session, model: type[Any], row_id: int, token: str, until: datetime) -> None:
+    """End a lease after an unexpected error, and keep everybody off the work until `until`."""
+    statement = (
+        update(model)
+        .where(model.id == row_id, model.work_token == token)
+        .values(work_token=None, work_expires_at=until, work_failures=model.work_failures + 1)
+    )
+    _count(session, statement)
 
 
 def _count(session: Session, statement: Any) -> int:

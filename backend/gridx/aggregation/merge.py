@@ -1,0 +1,315 @@
+"""Merges canonical updates into the next global model, by blocks, in float64, with the same bytes every time.
+
+Rules. Floats: what the strategy says, taken in float64 and rounded once to the tensor's dtype. Integers: the
+row-weighted mean rounded half to even (BatchNorm's `num_batches_tracked` keeps dtype and shape); equal values stay
+exactly. Bools: true where the updates that say so hold more than half of the rows.
+
+The rows are the server's count, never the seller's claim. Files are read by offset, never mapped: memory does not grow
+with the models, and little with their number.
+"""
+
+import math
+import os
+import queue
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridx.aggregation.canonical import CanonicalWriter, plan
+from gridx.aggregation.precision import NUMPY, Bytes, Vector, narrow, tree_sum, widen
+from gridx.aggregation.sources import Segment, Source, UpdateUnreadable, open_fitting, open_updates, windows
+from gridx.aggregation.strategies import make_strategy
+from gridx.aggregation.strategies.base import Block, Strategy
+from gridx.aggregation.summary import FLOATS, ITEM_BYTES, TensorSpec
+
+__all__ = ["MergeReport", "NoRows", "UpdateUnreadable", "merge"]
+
+_WINDOW_ELEMENTS = 1 << 18  # of all updates together: 2 MB of float64, about a processor's own cache
+_STATISTICS = (".running_mean", ".running_var")
+
+
+class NoRows(ValueError):
+    """The updates stand for no rows at all: there is nothing to weigh by."""
+
+    def __init__(self) -> None:
+        super().__init__("the updates hold 0 rows together; at least one must stand for a row")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """The file at `out` and what the merge measured, all over floating-point elements, in float64.
+
+    convergence_delta: L2 norm of (row-weighted mean - uniform mean). step_norm: L2 norm of (result - previous global
+    model), None without one. distances: L2 norm of (update - result) for each update, in the order passed.
+    """
+
+    sha256: str
+    size: int
+    rows: int
+    convergence_delta: float
+    step_norm: float | None
+    distances: list[float]
+
+
+def merge(
+    updates: Sequence[tuple[Path, int]],
+    global_model: Path | None,
+    out: Path,
+    strategy: str = "fedavg",
+    options: dict[str, Any] | None = None,
+    state_in: Path | None = None,
+    state_out: Path | None = None,
+) -> MergeReport:
+    """Writes the next global model to `out`, a canonical file, whole or not at all.
+
+    `updates` are (canonical file, rows) in subtask order: the order of the addends. `state_in` and `state_out` are the
+    files of a strategy that keeps state; fedavg keeps none and leaves them alone. Everything here can be pickled, so
+    that it runs on any concurrent.futures.Executor.
+    Raises NoRows, UpdateUnreadable, NotCanonical (the global model or the state), UnknownStrategy, ValidationError.
+    """
+    rows = [count for _, count in updates]
+    if any(count < 0 for count in rows):
+        raise ValueError("an update can not stand for fewer than 0 rows")
+    if sum(rows) == 0:
+        raise NoRows
+    rule = make_strategy(strategy, options or {})
+    with ExitStack() as stack:
+        sources = open_updates(stack, [path for path, _ in updates])
+        layout = sources[0].layout
+        previous = open_fitting(stack, global_model, layout.specs, "the global model")
+        state_specs = _state_specs(layout.specs, rule.state_names)
+        keeps_state = bool(rule.state_names)
+        state = open_fitting(stack, state_in if keeps_state else None, state_specs, "the strategy's state")
+        job = _Job(layout.specs, sources, previous, state, rule, _Weights.of(rows))
+        writer = stack.enter_context(CanonicalWriter(out, layout))
+        state_writer: CanonicalWriter | None = None
+        if keeps_state and state_out is not None:
+            state_writer = stack.enter_context(CanonicalWriter(state_out, plan(state_specs), digest=False))
+        sums = _Sums(np.zeros(len(updates)))
+        for part in _in_order(job, stack):
+            for index, data in part.outputs:
+                writer.write(index, data)
+            if state_writer is not None:
+                for index, data in part.states:
+                    state_writer.write(index, data)
+            sums.add(part.sums)
+        if state_writer is not None:
+            state_writer.close()  # first: a result without its state would be the worse half
+        sha256, size = writer.close()
+    return MergeReport(
+        sha256=sha256,
+        size=size,
+        rows=sum(rows),
+        convergence_delta=math.sqrt(sums.delta),
+        step_norm=math.sqrt(sums.step) if previous is not None else None,
+        distances=np.sqrt(sums.distances).tolist(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Rows over their greatest common divisor, scaled by a power of two so that no sum exceeds the largest value.
+
+    mean = sum(scaled[k] * w[k]) / divisor. The products are exact for every dtype but float64.
+    """
+
+    rows: Vector
+    scaled: Vector | None  # None: all updates weigh the same, and the plain sum is taken
+    divisor: float
+
+    @classmethod
+    def of(cls, rows: Sequence[int]) -> "_Weights":
+        common = math.gcd(*rows)
+        reduced = [count // common for count in rows]
+        if all(count == 1 for count in reduced):
+            scaled, total = None, float(len(reduced))
+        else:
+            scale = 2.0 ** -math.ceil(math.log2(sum(reduced)))
+            scaled, total = np.array(reduced, dtype=np.float64) * scale, sum(reduced) * scale
+        return cls(np.array(rows, dtype=np.float64), scaled, total)
+
+
+@dataclass(slots=True)
+class _Sums:
+    distances: Vector
+    delta: float = 0.0
+    step: float = 0.0
+
+    def add(self, other: "_Sums") -> None:
+        self.distances += other.distances
+        self.delta += other.delta
+        self.step += other.step
+
+
+@dataclass(slots=True)
+class _Part:
+    """A finished window: (tensor, bytes) to append to the model and to the state, and its share of the sums."""
+
+    outputs: list[tuple[int, memoryview]]
+    states: list[tuple[int, memoryview]]
+    sums: _Sums
+
+
+class _Workspace:
+    """One thread's arrays, made once: fresh pages for every window would cost more than the arithmetic."""
+
+    def __init__(self, updates: int, elements: int) -> None:
+        self.raw = np.empty((updates, elements * 8), dtype=np.uint8)
+        self.values = np.empty(updates * elements)
+        self.scratch, self.mean, self.uniform, self.previous = np.empty((4, elements))
+
+
+@dataclass(slots=True)
+class _Job:
+    """Everything the windows share; `run` is called from several threads, each with a workspace."""
+
+    specs: tuple[TensorSpec, ...]
+    sources: list[Source]
+    previous: Source | None
+    state: Source | None
+    rule: Strategy
+    weights: _Weights
+
+    def run(self, window: list[Segment], space: _Workspace) -> _Part:
+        """Merges one window; raises UpdateUnreadable, OSError."""
+        part = _Part([], [], _Sums(np.zeros(len(self.sources))))
+        floats = [segment for segment in window if segment.is_float]
+        result = self._floats(floats, space, part) if floats else space.mean
+        for segment in window:
+            if segment.is_float:
+                merged = narrow(result[segment.at : segment.at + segment.count], segment.spec.dtype)
+            else:
+                merged = self._integers(segment, space)
+            part.outputs.append((segment.tensor, memoryview(merged.view(np.uint8))))
+        return part
+
+    def _floats(self, segments: list[Segment], space: _Workspace, part: _Part) -> Vector:
+        size = segments[-1].at + segments[-1].count
+        values = space.values[: len(self.sources) * size].reshape(len(self.sources), size)
+        scratch, mean, uniform = space.scratch[:size], space.mean[:size], space.uniform[:size]
+        for segment in segments:
+            widen(self._read(segment, space), segment.spec.dtype, values[:, segment.at : segment.at + segment.count])
+        previous = self._previous(segments, space, size)
+        tree_sum(values, self.weights.scaled, mean, scratch)
+        mean /= self.weights.divisor
+        if self.weights.scaled is not None:
+            tree_sum(values, None, uniform, scratch)
+            uniform /= len(values)
+            part.sums.delta = _distance(mean, uniform, scratch)
+        block = Block(values, self.weights.rows, mean, previous, _trainable(segments, size), self._state(segments, size))
+        result = self.rule.combine(block)
+        if previous is not None:
+            part.sums.step = _distance(result, previous, scratch)
+        for number, row in enumerate(values):
+            part.sums.distances[number] = _distance(row, result, scratch)
+        for segment, index, name in self._state_places(segments):
+            piece = block.state[name][segment.at : segment.at + segment.count]
+            part.states.append((index, memoryview(piece.view(np.uint8))))
+        return result
+
+    def _read(self, segment: Segment, space: _Workspace) -> Bytes:
+        """The segment's bytes from every update, shape (K, bytes), in the workspace; raises UpdateUnreadable."""
+        item = ITEM_BYTES[segment.spec.dtype]
+        raw = space.raw[:, : segment.count * item]
+        for number, source in enumerate(self.sources):
+            try:
+                source.read(segment.tensor, segment.start * item, raw[number])
+            except (OSError, EOFError) as error:
+                raise UpdateUnreadable(number, str(error)) from error
+        return raw
+
+    def _previous(self, segments: list[Segment], space: _Workspace, size: int) -> Vector | None:
+        if self.previous is None:
+            return None
+        for segment in segments:
+            item = ITEM_BYTES[segment.spec.dtype]
+            raw = space.raw[0, : segment.count * item]
+            self.previous.read(segment.tensor, segment.start * item, raw)
+            widen(raw, segment.spec.dtype, space.previous[segment.at : segment.at + segment.count])
+        return space.previous[:size]
+
+    def _state(self, segments: list[Segment], size: int) -> dict[str, Vector]:
+        state = {name: np.zeros(size) for name in self.rule.state_names}
+        if self.state is not None:
+            for segment, index, name in self._state_places(segments):
+                target = state[name][segment.at : segment.at + segment.count]
+                self.state.read(index, segment.start * 8, target.view(np.uint8))
+        return state
+
+    def _state_places(self, segments: list[Segment]) -> Iterator[tuple[Segment, int, str]]:
+        """(segment, its tensor's number in the state file, name of the state vector)."""
+        names = self.rule.state_names
+        if not names:
+            return
+        floats = [index for index, spec in enumerate(self.specs) if spec.dtype in FLOATS]
+        places = {tensor: place for place, tensor in enumerate(floats)}
+        for segment in segments:
+            for number, name in enumerate(names):
+                yield segment, places[segment.tensor] * len(names) + number, name
+
+    def _integers(self, segment: Segment, space: _Workspace) -> NDArray[Any]:
+        """Row-weighted mean, half to even, shape (n,); what all agree on stays exactly, beyond 2^53 too."""
+        stacked = self._read(segment, space).view(NUMPY[segment.spec.dtype])
+        mean, scratch = np.empty((2, segment.count))
+        tree_sum(stacked.astype(np.float64), self.weights.scaled, mean, scratch)
+        mean /= self.weights.divisor
+        low, high = stacked.min(axis=0), stacked.max(axis=0)
+        with np.errstate(invalid="ignore"):  # 2^63 is chosen away below
+            rounded = np.rint(mean).astype(stacked.dtype)
+        return np.where(mean >= high.astype(np.float64), high, np.where(mean <= low.astype(np.float64), low, rounded))
+
+
+def _in_order(job: _Job, stack: ExitStack) -> Iterator[_Part]:
+    """Runs the windows on a few threads and yields them in order, a bounded number in flight."""
+    updates = len(job.sources)
+    elements = max(1 << 11, min(1 << 16, _WINDOW_ELEMENTS // updates))
+    threads = max(1, min(4, os.cpu_count() or 1))
+    spaces: queue.SimpleQueue[_Workspace] = queue.SimpleQueue()
+    for _ in range(threads):
+        spaces.put(_Workspace(updates, elements))
+
+    def run(window: list[Segment]) -> _Part:
+        space = spaces.get()
+        try:
+            return job.run(window, space)
+        finally:
+            spaces.put(space)
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="merge")
+    stack.callback(pool.shutdown, cancel_futures=True)  # before the files that its threads read are closed
+    pending: deque[Future[_Part]] = deque()
+    for window in windows(job.specs, elements):
+        pending.append(pool.submit(run, window))
+        if len(pending) > 4 * threads:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def _state_specs(specs: Sequence[TensorSpec], names: tuple[str, ...]) -> list[TensorSpec]:
+    """A float64 tensor per floating-point tensor and state vector."""
+    return [
+        TensorSpec(f"{name}.{spec.name}", "float64", spec.shape) for spec in specs if spec.dtype in FLOATS for name in names
+    ]
+
+
+def _trainable(segments: list[Segment], size: int) -> NDArray[np.bool_]:
+    mask = np.ones(size, dtype=np.bool_)
+    for segment in segments:
+        if segment.spec.name.endswith(_STATISTICS):
+            mask[segment.at : segment.at + segment.count] = False
+    return mask
+
+
+def _distance(left: Vector, right: Vector, scratch: Vector) -> float:
+    """Sum of squared differences; NumPy's pairwise sum, the same on every processor, which BLAS is not."""
+    np.subtract(left, right, out=scratch)
+    np.multiply(scratch, scratch, out=scratch)
+    return float(scratch.sum())

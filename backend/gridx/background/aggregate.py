@@ -1,0 +1,155 @@
+"""From enough accepted updates to a global model, and on to the next round or the end."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from gridx.aggregation.merge import MergeReport, UpdateUnreadable, merge
+from gridx.background.work import WORK_LEASE_S, Work, run_leased
+from gridx.core import lease
+from gridx.datasets.models import Chunk
+from gridx.jobs import rounds
+from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.states import lock_job, move
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class _Update:
+    attempt_id: int
+    chunk: int
+    key: str
+    rows: int
+
+
+def aggregate_next(work: Work) -> bool:
+    """Merge the oldest round that is ready. Returns False when none is."""
+    now = work.clock.now()
+    with work.database.read() as session:
+        round_id = session.scalar(
+            select(Round.id)
+            .join(Job, Job.id == Round.job_id)
+            .where(Job.status == "AGGREGATING", Round.number == Job.current_round, Round.closed_at.is_(None), lease.is_free(Round, now))
+            .order_by(Round.id)
+            .limit(1)
+        )
+    if round_id is None:
+        return False
+    with work.database.write() as session:
+        token = lease.take(session, Round, round_id, now, WORK_LEASE_S, Round.closed_at.is_(None))
+    if token is not None:
+        run_leased(work, Round, round_id, token, lambda: _aggregate(work, round_id, token), lambda reason: _fail(work, round_id, reason))
+    return True
+
+
+def _aggregate(work: Work, round_id: int, token: str) -> None:
+    with work.database.read() as session:
+        round_ = session.get_one(Round, round_id)
+        job = session.get_one(Job, round_.job_id)
+        updates = _accepted(session, round_id)
+        previous = session.scalar(select(Round).where(Round.job_id == job.id, Round.number == round_.number - 1))
+    model_key = f"jobs/{job.id}/rounds/{round_.number}-{token[:8]}.pth"
+    with work.folder() as folder:
+        merged = _merge(work, job, updates, previous, folder)
+        if merged is None:
+            _fail(work, round_id, "too few of the accepted updates could still be read")
+            return
+        report, used = merged
+        work.store.put_file(model_key, folder / "model.pth")
+    with work.database.write() as session:
+        job = lock_job(session, job.id)
+        lease.give_back(
+            session,
+            Round,
+            round_id,
+            token,
+            global_model_key=model_key,
+            global_model_sha256=report.sha256,
+            global_model_bytes=report.size,
+            updates_used=len(used),
+            rows_used=report.rows,
+            convergence_delta=report.convergence_delta,
+            step_norm=report.step_norm,
+            closed_at=work.clock.now(),
+        )
+        if job.status != "AGGREGATING":
+            return
+        for item, distance in zip(used, report.distances, strict=True):
+            session.execute(update(Attempt).where(Attempt.id == item.attempt_id).values(distance=distance))
+        stale = _go_on(session, work, job, round_id, report)
+    # The rows no longer point at these files. Should we die here, the sweep finds them.
+    for key in stale:
+        work.store.delete(key)
+
+
+def _merge(work: Work, job: Job, updates: list[_Update], previous: Round | None, folder: Path) -> tuple[MergeReport, list[_Update]] | None:
+    """Merge what can be read, in the order of chunks. One unreadable file is dropped by name while the quorum holds."""
+    global_model = None
+    if previous is not None and previous.global_model_key is not None:
+        global_model = folder / "previous.pth"
+        work.store.fetch(previous.global_model_key, global_model)
+    for item in updates:
+        work.store.fetch(item.key, folder / f"{item.attempt_id}.pth")
+    used = list(updates)
+    while len(used) >= max(1, min(job.min_updates, len(updates))):
+        files = [(folder / f"{item.attempt_id}.pth", item.rows) for item in used]
+        try:
+            return work.executor.submit(merge, files, global_model, folder / "model.pth", job.strategy, {}, None, None).result(), used
+        except UpdateUnreadable as error:
+            bad = used.pop(error.index)
+            _log.error("update dropped", job=job.id, chunk=bad.chunk, attempt=bad.attempt_id, reason=str(error))
+    return None
+
+
+def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeReport) -> list[str]:
+    """Open the next round or end the job. Returns the keys of files that are not needed any more."""
+    now = work.clock.now()
+    round_ = session.get_one(Round, round_id, populate_existing=True)
+    text = f"round {round_.number}: {round_.updates_used} updates over {report.rows} rows merged; convergence delta {report.convergence_delta:.6g}"
+    if round_.number < job.rounds:
+        chunk_rows = session.scalars(select(Chunk.rows).where(Chunk.job_id == job.id).order_by(Chunk.index)).all()
+        rounds.open_round(session, job, round_.number + 1, chunk_rows, round_.reference, now)
+        move(session, job, "RUNNING", now=now, text=text)
+        return [] if job.keep_updates else _forget_updates(session, job.id, round_.number)
+    move(
+        session,
+        job,
+        "COMPLETED",
+        now=now,
+        text=text,
+        final_model_key=round_.global_model_key,
+        final_model_sha256=round_.global_model_sha256,
+        final_model_bytes=round_.global_model_bytes,
+    )
+    rounds.release_rest(session, job, now)
+    return [] if job.keep_updates else _forget_updates(session, job.id, round_.number - 1)
+
+
+def _forget_updates(session: Session, job_id: int, up_to: int) -> list[str]:
+    """Let go of the canonical updates of merged rounds."""
+    in_rounds = select(Subtask.id).where(Subtask.job_id == job_id, Subtask.round_number <= up_to)
+    where = (Attempt.job_id == job_id, Attempt.subtask_id.in_(in_rounds), Attempt.update_key.is_not(None), Attempt.status == "ACCEPTED")
+    keys = [key for key in session.scalars(select(Attempt.update_key).where(*where)) if key]
+    session.execute(update(Attempt).where(*where).values(update_key=None), execution_options={"synchronize_session": False})
+    return keys
+
+
+def _accepted(session: Session, round_id: int) -> list[_Update]:
+    rows = session.execute(
+        select(Attempt.id, Subtask.chunk_index, Attempt.update_key, Subtask.rows)
+        .join(Subtask, Subtask.id == Attempt.subtask_id)
+        .where(Subtask.round_id == round_id, Attempt.status == "ACCEPTED", Attempt.update_key.is_not(None))
+        .order_by(Subtask.chunk_index)
+    )
+    return [_Update(attempt_id, chunk, key or "", count) for attempt_id, chunk, key, count in rows]
+
+
+def _fail(work: Work, round_id: int, reason: str) -> None:
+    with work.database.write() as session:
+        job = lock_job(session, session.get_one(Round, round_id).job_id)
+        if job.status == "AGGREGATING":
+            rounds.fail_job(session, job, f"round {job.current_round} could not be merged: {reason}", work.clock.now())

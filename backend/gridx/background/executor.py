@@ -1,0 +1,49 @@
+"""Where splitting and merging run: a pool of local processes, or a Dask cluster when GRIDX_DASK_SCHEDULER names one."""
+
+import multiprocessing
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from gridx.core.errors import ConfigurationError
+from gridx.core.settings import Settings
+
+
+def make_executor(settings: Settings) -> Executor:
+    if settings.dask_scheduler:
+        return _dask_executor(settings.dask_scheduler)
+    return RespawningPool(settings.workers)
+
+
+class RespawningPool(Executor):
+    """A process pool that is made anew when one of its processes was killed. Processes come from the forkserver, which holds no connection."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._pool = self._new_pool()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with self._lock:
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False)
+                self._pool = self._new_pool()
+                return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("forkserver"))
+
+
+def _dask_executor(address: str) -> Executor:
+    try:
+        from distributed import Client  # optional and heavy: only where a cluster is named  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ConfigurationError("GRIDX_DASK_SCHEDULER is set, but the package 'distributed' is not installed") from None
+    return Client(address).get_executor()  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,38 @@
+"""Closing a round by hand: the administrator's way out when the last updates will not come."""
+
+from sqlalchemy import select
+
+from gridx.background.aggregate import aggregate_next
+from gridx.background.executor import make_executor
+from gridx.background.work import Work
+from gridx.core.clock import SystemClock
+from gridx.core.db import Database
+from gridx.core.settings import Settings
+from gridx.jobs import rounds
+from gridx.jobs.models import Job
+from gridx.jobs.states import JOB_ENDS, lock_job
+from gridx.storage.select import make_store
+
+
+def force_aggregate(settings: Settings, job_id: int) -> str:
+    """Close the job's current round with what was accepted so far and merge it. Returns what happened, in words."""
+    database = Database(settings.sqlalchemy_url)
+    executor = make_executor(settings)
+    work = Work(settings, database, make_store(settings), SystemClock(), executor)
+    try:
+        with database.write() as session:
+            job = lock_job(session, job_id)
+            if job.status in JOB_ENDS:
+                return f"job {job_id} is already {job.status}"
+            if job.status == "PROCESSING":
+                return f"job {job_id} is still being prepared; nothing can be merged yet"
+            rounds.force_close(session, job, work.clock.now())
+        while aggregate_next(work):
+            pass
+        with database.read() as session:
+            status = session.scalar(select(Job.status).where(Job.id == job_id))
+        return f"job {job_id} is now {status}"
+    finally:
+        work.keeper.close()
+        executor.shutdown()
+        database.dispose()

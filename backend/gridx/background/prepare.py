@@ -1,0 +1,81 @@
+"""From PROCESSING to RUNNING: the rows are dealt to chunks and round 1 opens."""
+
+from pathlib import Path
+
+from sqlalchemy import select
+
+from gridx.background.work import WORK_LEASE_S, Work, run_leased
+from gridx.core import lease
+from gridx.core.errors import NotFound
+from gridx.datasets.csv_records import CsvRefused, scan
+from gridx.datasets.models import Chunk, Dataset
+from gridx.datasets.partitioners import TooFewRows
+from gridx.datasets.splitting import SplitResult, split
+from gridx.jobs import rounds
+from gridx.jobs.models import Job
+from gridx.jobs.states import lock_job, move
+
+
+def prepare_next(work: Work) -> bool:
+    """Prepare the oldest waiting job. Returns False when none waits."""
+    now = work.clock.now()
+    with work.database.read() as session:
+        job_id = session.scalar(select(Job.id).where(Job.status == "PROCESSING", lease.is_free(Job, now)).order_by(Job.id).limit(1))
+    if job_id is None:
+        return False
+    with work.database.write() as session:
+        token = lease.take(session, Job, job_id, now, WORK_LEASE_S, Job.status == "PROCESSING")
+    if token is not None:
+        run_leased(work, Job, job_id, token, lambda: _prepare(work, job_id, token), lambda reason: _fail(work, job_id, reason))
+    return True
+
+
+def split_dataset(source: Path, out_dir: Path, partitioner: str, chunks: int, seed: int) -> SplitResult:
+    """The pure part, run on the Executor."""
+    return split(source, scan(source), partitioner, chunks, seed, out_dir)
+
+
+def _prepare(work: Work, job_id: int, token: str) -> None:
+    with work.database.read() as session:
+        job = session.get_one(Job, job_id)
+        dataset = session.get_one(Dataset, job.dataset_id)
+    with work.folder() as folder:
+        source = folder / "dataset.csv"
+        try:
+            work.store.fetch(dataset.object_key, source)
+            done = work.executor.submit(split_dataset, source, folder / "chunks", job.partitioner, job.chunks, job.seed).result()
+        except (CsvRefused, TooFewRows, NotFound) as error:
+            _fail(work, job_id, f"the dataset could not be split: {error}")
+            return
+        prefix = f"jobs/{job_id}/chunks/{token[:8]}"
+        keys = [f"{prefix}/{index}.csv" for index in range(job.chunks)]
+        for key, chunk in zip(keys, done.chunks, strict=True):
+            work.store.put_file(key, chunk.path)
+        work.store.put_file(f"{prefix}/rows.map", done.map_path)
+    now = work.clock.now()
+    with work.database.write() as session:
+        job = lock_job(session, job_id)
+        lease.give_back(session, Job, job_id, token)
+        if job.status != "PROCESSING":
+            return
+        session.add_all(
+            Chunk(
+                dataset_id=job.dataset_id,
+                job_id=job_id,
+                index=index,
+                rows=chunk.rows,
+                bytes=chunk.bytes,
+                sha256=chunk.sha256,
+                object_key=key,
+            )
+            for index, (key, chunk) in enumerate(zip(keys, done.chunks, strict=True))
+        )
+        rounds.open_round(session, job, 1, [chunk.rows for chunk in done.chunks], None, now)
+        move(session, job, "RUNNING", now=now, text=f"{sum(chunk.rows for chunk in done.chunks)} rows were dealt to {job.chunks} chunks")
+
+
+def _fail(work: Work, job_id: int, reason: str) -> None:
+    with work.database.write() as session:
+        job = lock_job(session, job_id)
+        if job.status == "PROCESSING":
+            rounds.fail_job(session, job, reason, work.clock.now())

@@ -1,0 +1,208 @@
+"""`gridx`: serve, background, migrate, doctor, check-ledger, aggregate, admin."""
+
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from sqlalchemy import text
+
+from gridx.accounts import passwords
+from gridx.accounts import service as accounts
+from gridx.agents import service as agents
+from gridx.core.db import Database
+from gridx.core.errors import GridxError
+from gridx.core.logs import configure_logs
+from gridx.core.settings import Settings, load_settings
+from gridx.jobs import dispatch
+from gridx.ledger import check as ledger_check
+from gridx.migrations import current_revision, downgrade, head_revision, upgrade
+from gridx.storage.select import make_store
+from gridx.core.supervisor import Child, supervise
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="The Grid-X server.")
+admin = typer.Typer(no_args_is_help=True, help="Users, credits, agents.")
+app.add_typer(admin, name="admin")
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    background: Annotated[bool, typer.Option(help="also run background work, as a process of its own")] = True,
+    reload: Annotated[bool, typer.Option(help="restart the API when its code changes (development)")] = False,
+) -> None:
+    """Migrate, then run the API and the background work as processes; a dead one is started anew."""
+    settings = _settings()
+    upgrade(settings.sqlalchemy_url)
+    api = [sys.executable, "-m", "gridx.serve_api", "--host", host, "--port", str(port)]
+    children = [Child("api", [*api, "--reload"] if reload else api)]
+    if background:
+        children.append(Child("background", [sys.executable, "-m", "gridx.background"]))
+    raise typer.Exit(supervise(children))
+
+
+@app.command()
+def background() -> None:
+    """Run background work alone: any number of such processes share it."""
+    from gridx.background.__main__ import run  # heavy: brings torch, which no other command needs
+
+    settings = _settings()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    run(settings, stop)
+
+
+@app.command()
+def migrate(revision: Annotated[str, typer.Argument(help="where to go; 'base' takes everything down")] = "head") -> None:
+    """Bring the database to the newest layout, or to another one."""
+    settings = _settings()
+    if revision == "base":
+        downgrade(settings.sqlalchemy_url, revision)
+    else:
+        upgrade(settings.sqlalchemy_url, revision)
+    typer.echo(f"database is at {current_revision(settings.sqlalchemy_url) or 'base'}")
+
+
+@app.command()
+def doctor() -> None:
+    """Check settings, database and storage; say what to do for each failure."""
+    settings = _settings()
+    failures = 0
+    for name, problem in _checks(settings):
+        typer.echo(f"{'ok  ' if problem is None else 'FAIL'} {name}{'' if problem is None else ': ' + problem}")
+        failures += problem is not None
+    raise typer.Exit(1 if failures else 0)
+
+
+@app.command("check-ledger")
+def check_ledger() -> None:
+    """Prove that no credit was made or lost; exit 1 when it can't be proved."""
+    with _database() as database, database.read() as session:
+        problems = ledger_check.check(session)
+    for problem in problems:
+        typer.echo(problem, err=True)
+    if problems:
+        raise typer.Exit(1)
+    typer.echo("the ledger is clean: all entries sum to 0, every balance equals its entries, no account is overdrawn")
+
+
+@app.command()
+def aggregate(job_id: Annotated[int, typer.Argument(metavar="JOB", min=1)]) -> None:
+    """Merge a job's current round now with the updates that were accepted so far, instead of waiting for the rest."""
+    from gridx.background.force import force_aggregate  # heavy: brings torch
+
+    typer.echo(force_aggregate(_settings(), job_id))
+
+
+@admin.command()
+def grant(email: str, amount: Annotated[int, typer.Argument(min=1)], reason: str) -> None:
+    """Add credits to a user's wallet for a stated reason."""
+    with _database() as database, database.write() as session:
+        accounts.grant(session, email=email, amount=amount, reason=reason, reference=f"grant:{secrets.token_hex(8)}", now=_now())
+    typer.echo(f"{amount} credits granted to {email}: {reason}")
+
+
+@admin.command()
+def disable(email: str) -> None:
+    """Keep a user out. Their tokens end at once."""
+    with _database() as database, database.write() as session:
+        accounts.set_disabled(session, email=email, is_disabled=True)
+    typer.echo(f"{email} is disabled")
+
+
+@admin.command()
+def enable(email: str) -> None:
+    """Let a disabled user in again."""
+    with _database() as database, database.write() as session:
+        accounts.set_disabled(session, email=email, is_disabled=False)
+    typer.echo(f"{email} is enabled")
+
+
+@admin.command("reset-password")
+def reset_password(email: str) -> None:
+    """Give a user a new random password, shown once; all their sessions end."""
+    password = secrets.token_urlsafe(15)
+    hashed = passwords.hash_password(passwords.SecretStr(password))
+    with _database() as database, database.write() as session:
+        accounts.reset_password(session, email=email, password_hash=hashed)
+    typer.echo(f"new password of {email}: {password}")
+
+
+@admin.command()
+def invite(email: Annotated[str, typer.Option(help="bind the invitation to one address")] = "") -> None:
+    """Make an invitation code for GRIDX_REGISTRATION=invite, shown once."""
+    with _database() as database, database.write() as session:
+        code = accounts.create_invite(session, email=email or None, now=_now())
+    typer.echo(code)
+
+
+@admin.command("ban-agent")
+def ban_agent(agent_id: str, reason: str) -> None:
+    """Keep a machine out; its token and its work end at once."""
+    settings = _settings()
+    with _database() as database, database.write() as session:
+        agents.ban(session, agent_id, reason)
+        dispatch.end_leases(session, [agent_id], f"the machine was banned: {reason}", _now(), settings)
+    typer.echo(f"{agent_id} is banned")
+
+
+@admin.command("unban-agent")
+def unban_agent(agent_id: str) -> None:
+    """Let a banned machine register again."""
+    with _database() as database, database.write() as session:
+        agents.lift_ban(session, agent_id)
+    typer.echo(f"{agent_id} may register again")
+
+
+def main() -> None:
+    try:
+        app()
+    except GridxError as error:
+        typer.echo(f"gridx: {error.detail}", err=True)
+        sys.exit(1)
+
+
+def _settings() -> Settings:
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    return settings
+
+
+@contextmanager
+def _database() -> Iterator[Database]:
+    database = Database(_settings().sqlalchemy_url)
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+def _checks(settings: Settings) -> Iterator[tuple[str, str | None]]:
+    database = Database(settings.sqlalchemy_url)
+    try:
+        with database.read() as session:
+            session.execute(text("SELECT 1"))
+        yield "database can be reached", None
+    except GridxError as error:
+        yield "database can be reached", f"{error.detail}. Check DATABASE_URL"
+        return
+    finally:
+        database.dispose()
+    revision, head = current_revision(settings.sqlalchemy_url), head_revision()
+    yield "database layout is current", None if revision == head else f"it is at {revision or 'nothing'}, wanted is {head}. Run: gridx migrate"
+    try:
+        make_store(settings).stat("doctor/absent")
+        yield "storage can be reached", None
+    except (GridxError, OSError) as error:
+        yield "storage can be reached", str(error)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,204 @@
+"""/datasets: upload in one go or piece by piece, list, look at, delete. The caller is known before a byte of a body is read."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from anyio import to_thread
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import TypeAdapter, ValidationError
+
+from gridx.accounts.deps import BuyerUser
+from gridx.accounts.service import Actor
+from gridx.core.db import Database
+from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
+from gridx.core.errors import Invalid, NotFound
+from gridx.core.settings import Settings
+from gridx.core.streams import stream_to_file, too_large
+from gridx.core.text import MAX_ID, Id
+from gridx.datasets import service
+from gridx.datasets.receive import is_multipart, receive_form
+from gridx.datasets.schemas import DatasetList, DatasetName, DatasetOut, UploadIn, UploadOut
+from gridx.datasets.uploads import Upload, Uploads
+from gridx.storage.deps import StoreDep
+
+router = APIRouter(prefix="/datasets", tags=["datasets"])
+
+STREAMING: Final = ("POST /datasets", "PATCH /datasets/uploads/")
+"""For `HttpGuard`: these routes read their bodies themselves."""
+
+_FORM_OVERHEAD_BYTES = 1 << 20
+_NAME: TypeAdapter[str] = TypeAdapter(DatasetName)
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/csv": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file_data"],
+                    "properties": {"file_data": {"type": "string", "format": "binary"}, "name": {"type": "string"}},
+                }
+            },
+        },
+    }
+}
+_PIECE: dict[str, Any] = {"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+@router.post("", status_code=201, openapi_extra=_BODY)
+async def upload_dataset(
+    request: Request,
+    actor: BuyerUser,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    clock: ClockDep,
+    name: Annotated[DatasetName | None, Query()] = None,
+) -> DatasetOut:
+    """Upload a CSV: as the body itself, or as the field `file_data` of a form. 422 names the line that cannot be used."""
+    limit, folder = settings.max_upload_bytes, settings.home / "tmp"
+
+    def create(path: Path, sha256: str, shown: str) -> DatasetOut:
+        dataset = service.create_from_file(database, store, actor, path, name=shown, sha256=sha256, now=clock.now())
+        return DatasetOut.model_validate(dataset)
+
+    if is_multipart(request):
+        form_limit = limit + _FORM_OVERHEAD_BYTES
+        async with receive_form(request, folder, file_limits={"file_data": limit}, limit=form_limit) as form:
+            file = form.files.get("file_data")
+            if file is None:
+                raise Invalid("file_data: the CSV is missing")
+            shown = name or _form_name(form.fields.get("name")) or file.filename
+            return await to_thread.run_sync(create, file.path, file.sha256, shown)
+    path = folder / f"dataset-{secrets.token_hex(16)}"
+    _, sha256 = await stream_to_file(request, path, limit)
+    try:
+        return await to_thread.run_sync(create, path, sha256, name or "")
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@router.get("")
+def list_datasets(
+    actor: BuyerUser,
+    session: ReadSession,
+    before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> DatasetList:
+    rows = service.list_datasets(session, actor, before=before, limit=limit + 1)
+    items = [DatasetOut.model_validate(row) for row in rows[:limit]]
+    return DatasetList(items=items, next=items[-1].id if len(rows) > limit else None)
+
+
+@router.post("/uploads", status_code=201)
+def begin_upload(body: UploadIn, actor: BuyerUser, settings: SettingsDep) -> UploadOut:
+    """Begin a resumable upload. Send the bytes with PATCH, in as many pieces as the network needs."""
+    if body.bytes > settings.max_upload_bytes:
+        raise too_large(settings.max_upload_bytes)
+    upload = Uploads(settings.home).begin(actor, name=body.name, size=body.bytes, sha256=body.sha256)
+    return UploadOut(upload_id=upload.id, offset=0, bytes=upload.bytes)
+
+
+@router.api_route("/uploads/{upload_id}", methods=["GET", "HEAD"])
+def look_at_upload(upload_id: str, actor: BuyerUser, response: Response, database: DatabaseDep, settings: SettingsDep) -> UploadOut:
+    """How much has arrived, also as the headers Upload-Offset and Upload-Length."""
+    state = _finished(database, actor, upload_id)
+    if state is None:
+        uploads = Uploads(settings.home)
+        upload = uploads.get(actor, upload_id)
+        state = UploadOut(upload_id=upload_id, offset=uploads.offset(actor, upload), bytes=upload.bytes)
+    return _with_headers(state, response)
+
+
+@router.patch("/uploads/{upload_id}", openapi_extra=_PIECE)
+async def continue_upload(
+    upload_id: str,
+    request: Request,
+    response: Response,
+    actor: BuyerUser,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    clock: ClockDep,
+    upload_offset: Annotated[int, Header(ge=0, le=MAX_ID)],
+) -> UploadOut:
+    """Add the body's bytes at Upload-Offset; 409 names the right one. The last piece is answered with the dataset."""
+    uploads = Uploads(settings.home)
+    try:
+        upload = await to_thread.run_sync(uploads.get, actor, upload_id)
+    except NotFound:
+        state = await to_thread.run_sync(_finished, database, actor, upload_id)
+        if state is None:
+            raise
+        return _with_headers(state, response)
+    offset = await uploads.append(actor, upload, upload_offset, request.stream())
+    state = UploadOut(upload_id=upload_id, offset=offset, bytes=upload.bytes)
+    if offset == upload.bytes:
+        state.dataset = await to_thread.run_sync(_finish, uploads, upload, actor, database, store, clock, settings)
+    return _with_headers(state, response)
+
+
+@router.delete("/uploads/{upload_id}", status_code=204)
+def give_up_upload(upload_id: str, actor: BuyerUser, settings: SettingsDep) -> None:
+    Uploads(settings.home).end(actor, upload_id)
+
+
+@router.get("/{dataset_id}")
+def get_dataset(dataset_id: Id, actor: BuyerUser, session: ReadSession) -> DatasetOut:
+    return DatasetOut.model_validate(service.get_dataset(session, actor, dataset_id))
+
+
+@router.delete("/{dataset_id}", status_code=204)
+def delete_dataset(dataset_id: Id, actor: BuyerUser, session: WriteSession, clock: ClockDep) -> None:
+    """Jobs that were made from it go on."""
+    service.delete_dataset(session, actor, dataset_id, clock.now())
+
+
+def _finish(
+    uploads: Uploads, upload: Upload, actor: Actor, database: Database, store: StoreDep, clock: ClockDep, settings: Settings
+) -> DatasetOut:
+    """Make the dataset of an upload that has arrived whole. A refused file ends the upload as well."""
+    with uploads.exclusive(actor, upload):
+        made = service.find_by_upload(database, actor, upload.id)
+        if made is None:
+            sha256 = uploads.check_hash(actor, upload)
+            try:
+                made = service.create_from_file(
+                    database,
+                    store,
+                    actor,
+                    uploads.part(actor, upload),
+                    name=upload.name,
+                    sha256=sha256,
+                    now=clock.now(),
+                    upload_id=upload.id,
+                )
+            except service.DatasetRefused:
+                uploads.end(actor, upload.id)
+                raise
+        uploads.end(actor, upload.id)
+    return DatasetOut.model_validate(made)
+
+
+def _finished(database: Database, actor: Actor, upload_id: str) -> UploadOut | None:
+    dataset = service.find_by_upload(database, actor, upload_id)
+    if dataset is None:
+        return None
+    return UploadOut(upload_id=upload_id, offset=dataset.bytes, bytes=dataset.bytes, dataset=DatasetOut.model_validate(dataset))
+
+
+def _form_name(value: str | None) -> str | None:
+    if not value:
+        return None
+    try:
+        return _NAME.validate_python(value)
+    except ValidationError:
+        raise Invalid("name: must be 1 to 200 characters") from None
+
+
+def _with_headers(state: UploadOut, response: Response) -> UploadOut:
+    response.headers["Upload-Offset"] = str(state.offset)
+    response.headers["Upload-Length"] = str(state.bytes)
+    return state

@@ -1,0 +1,354 @@
+"""Cuts an upload into chunk files: the original bytes of whole records, each in exactly one chunk.
+
+Every chunk begins with the upload's header (and BOM). One pass over the source; a second thread hashes and writes,
+which is where the interpreter lock is free. Memory: the deal (at most two bytes a row) and some 70 MB at most.
+
+`rows.map` beside the chunks gives the original order back: one line of JSON (keys as in `_MapHead`), then the chunk of
+each row as little-endian unsigned numbers of `item_bytes` bytes (none when the deal is contiguous).
+"""
+
+import hashlib
+import json
+import os
+import queue
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridx.datasets.csv_lexer import BLOCK_BYTES
+from gridx.datasets.csv_records import CsvScan, line_blocks, record_blocks
+from gridx.datasets.partitioners import Deal, chunk_sizes, deal
+
+MAP_NAME: Final = "rows.map"
+_MAP_FORMAT = "gridx-rows-1"
+_BUFFER_BYTES = 1 << 20  # per chunk; a thread hand-over costs more than it brings below that
+_BUFFERS_BYTES = 48 << 20  # of all chunks together
+_QUEUED = 8
+_OPEN_FILES = 200
+
+
+class SourceChanged(RuntimeError):
+    """The file does not hold what its scan says; scan it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFile:
+    """One chunk: header + `rows` records; `bytes` and `sha256` (hex) are those of the whole file."""
+
+    path: Path
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitResult:
+    chunks: list[ChunkFile]
+    map_path: Path
+    map_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _MapHead:
+    format: str
+    partitioner: str
+    seed: int
+    chunks: int
+    item_bytes: int
+    scan: dict[str, Any]
+
+
+def split(
+    source: Path,
+    scan: CsvScan,
+    partitioner: str,
+    chunks: int,
+    seed: int,
+    out_dir: Path,
+    options: Mapping[str, Any] | None = None,
+    *,
+    labels: NDArray[Any] | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> SplitResult:
+    """Writes `chunk-00000.csv`, ... and `rows.map` into `out_dir` (made if absent), all of them or none.
+
+    `scan` is what `csv_records.scan` said of `source`. Raises TooFewRows, UnknownPartitioner, SourceChanged, OSError.
+    """
+    dealt = deal(partitioner, scan.rows, chunks, seed, options, labels)
+    sizes = chunk_sizes(dealt, scan.rows, chunks)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    with source.open("rb", buffering=0) as file:
+        header = os.pread(file.fileno(), scan.header_end, 0)
+    head = _MapHead(_MAP_FORMAT, partitioner, seed, chunks, 0 if dealt is None else dealt.itemsize, scan.to_json())
+    with _Writer(out_dir, chunks) as writer:
+        for chunk in range(chunks):
+            writer.put(chunk, header)
+        if dealt is None:
+            moved = _copy_contiguous(source, scan, sizes, writer, block_bytes)
+        else:
+            moved = _copy_dealt(source, scan, dealt, chunks, writer, block_bytes)
+        if moved != scan.bytes - scan.header_end:
+            raise SourceChanged(f"{source.name} changed after it was scanned; scan it again")
+        files = writer.close()
+        map_path, map_sha256 = _write_map(out_dir, head, dealt, writer)
+        writer.publish()
+    return SplitResult(
+        chunks=[
+            ChunkFile(path=path, rows=int(rows), bytes=size, sha256=sha256)
+            for (path, size, sha256), rows in zip(files, sizes, strict=True)
+        ],
+        map_path=map_path,
+        map_sha256=map_sha256,
+    )
+
+
+def restore(map_path: Path, chunk_paths: Sequence[Path], out: Path, *, block_bytes: int = BLOCK_BYTES) -> None:
+    """Writes the upload that was split, byte for byte, to `out` (whole or not at all).
+
+    `chunk_paths` in chunk order. Holds one open file per chunk when the deal is not contiguous.
+    Raises ValueError when the map and the chunks do not belong together.
+    """
+    with map_path.open("rb") as file:
+        head = _MapHead(**json.loads(file.readline()))
+        if head.format != _MAP_FORMAT or head.chunks != len(chunk_paths):
+            raise ValueError(f"{map_path.name} is no row map of {len(chunk_paths)} chunks")
+        kind = np.dtype(f"<u{head.item_bytes}") if head.item_bytes else None
+        scan = CsvScan.from_json(head.scan)
+        temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with temporary.open("wb") as target:
+                with chunk_paths[0].open("rb") as first:
+                    target.write(first.read(scan.header_end))
+                size = max(1, min(block_bytes, _BUFFERS_BYTES // len(chunk_paths)))
+                records = [_records(path, scan, size) for path in chunk_paths]
+                if kind is None:
+                    for source in chunk_paths:
+                        target.writelines(block for block, _ in record_blocks(source, scan, block_bytes=block_bytes))
+                else:
+                    while raw := file.read(BLOCK_BYTES):
+                        for chunk in np.frombuffer(raw, dtype=kind).tolist():
+                            target.write(next(records[chunk]))
+                written = target.tell()
+            if written != scan.bytes:
+                raise ValueError(f"the chunks hold {written} bytes of an upload of {scan.bytes}")
+            temporary.replace(out)
+        except StopIteration:
+            raise ValueError(f"a chunk holds fewer records than {map_path.name} says") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _records(path: Path, scan: CsvScan, block_bytes: int) -> Iterator[bytes]:
+    for block, starts in record_blocks(path, scan, block_bytes=block_bytes):
+        yield from _slices(block, starts)
+
+
+def _slices(block: bytes, starts: NDArray[np.int64]) -> list[bytes]:
+    return [block[a:b] for a, b in pairwise([*starts.tolist(), len(block)])]
+
+
+def _copy_dealt(
+    source: Path, scan: CsvScan, dealt: Deal, chunks: int, writer: "_Writer", block_bytes: int
+) -> int:
+    """Sends each record to its chunk; returns the bytes moved."""
+    row = 0
+    moved = 0
+    for block, records in _record_lists(source, scan, block_bytes):
+        labels = dealt[row : row + len(records)]
+        if len(labels) != len(records):
+            raise SourceChanged(f"{source.name} holds more records than its scan says; scan it again")
+        order = np.argsort(labels, kind="stable").tolist()
+        counts = np.bincount(labels, minlength=chunks)
+        begin = 0
+        take = records.__getitem__
+        for chunk in np.flatnonzero(counts).tolist():
+            end = begin + int(counts[chunk])
+            writer.put(chunk, b"".join(map(take, order[begin:end])))
+            begin = end
+        row += len(records)
+        moved += len(block)
+    if row != scan.rows:
+        raise SourceChanged(f"{source.name} holds fewer records than its scan says; scan it again")
+    return moved
+
+
+def _record_lists(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tuple[bytes, list[bytes]]]:
+    if scan.plain:  # lines are records, and splitlines is the fastest way to have them
+        for block in line_blocks(source, scan, block_bytes=block_bytes):
+            yield block, block.splitlines(keepends=True)
+    else:
+        for block, starts in record_blocks(source, scan, block_bytes=block_bytes):
+            yield block, _slices(block, starts)
+
+
+def _copy_contiguous(
+    source: Path, scan: CsvScan, sizes: NDArray[np.int64], writer: "_Writer", block_bytes: int
+) -> int:
+    """Sends consecutive records to consecutive chunks; returns the bytes moved."""
+    moved = 0
+    chunk = 0
+    left = int(sizes[0])
+    for block, count, starts in _counted_blocks(source, scan, block_bytes):
+        done = 0  # records of this block already sent
+        at = 0
+        while count - done >= left and chunk + 1 < len(sizes):
+            done += left
+            cut = len(block) if done == count else int((starts if starts is not None else _line_starts(block, scan))[done])
+            writer.put(chunk, block[at:cut])
+            at = cut
+            chunk += 1
+            left = int(sizes[chunk])
+        left -= count - done
+        if at < len(block):
+            writer.put(chunk, block[at:] if at else block)
+        moved += len(block)
+    if left != 0 or chunk + 1 != len(sizes):
+        raise SourceChanged(f"{source.name} does not hold the records its scan says; scan it again")
+    return moved
+
+
+def _counted_blocks(
+    source: Path, scan: CsvScan, block_bytes: int
+) -> Iterator[tuple[bytes, int, NDArray[np.int64] | None]]:
+    """(block of whole records, how many, where each begins); the last is None where counting alone is cheaper."""
+    if not scan.plain:
+        for block, starts in record_blocks(source, scan, block_bytes=block_bytes):
+            yield block, len(starts), starts
+        return
+    newline = scan.line_end[-1]
+    for block in line_blocks(source, scan, block_bytes=block_bytes):
+        count = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == newline))
+        yield block, count + (block[-1] != newline), None
+
+
+def _line_starts(block: bytes, scan: CsvScan) -> NDArray[np.int64]:
+    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == scan.line_end[-1]) + 1
+    return np.concatenate((np.zeros(1, dtype=np.int64), ends))
+
+
+def _write_map(out_dir: Path, head: _MapHead, dealt: Deal | None, writer: "_Writer") -> tuple[Path, str]:
+    path = out_dir / MAP_NAME
+    hasher = hashlib.sha256()
+    with writer.temporary(path).open("wb") as file:
+        parts: Iterator[bytes] = iter([json.dumps(asdict(head)).encode() + b"\n"])
+        for part in parts:
+            hasher.update(part)
+            file.write(part)
+        if dealt is not None:
+            for start in range(0, len(dealt), 1 << 20):
+                part = dealt[start : start + (1 << 20)].astype(f"<u{head.item_bytes}").tobytes()
+                hasher.update(part)
+                file.write(part)
+    return path, hasher.hexdigest()
+
+
+@dataclass(slots=True)
+class _Output:
+    path: Path
+    temporary: Path
+    buffer: bytearray = field(default_factory=bytearray)
+    hasher: Any = field(default_factory=hashlib.sha256)
+    size: int = 0
+    fd: int | None = None
+
+
+class _Writer:
+    """Buffers per chunk; one thread hashes and writes what is full. Leaves nothing behind unless published."""
+
+    def __init__(self, out_dir: Path, chunks: int) -> None:
+        suffix = f".{secrets.token_hex(4)}.tmp"
+        self._suffix = suffix
+        names = [f"chunk-{chunk:05d}.csv" for chunk in range(chunks)]
+        self._outputs = [_Output(out_dir / name, out_dir / f".{name}{suffix}") for name in names]
+        self._extra: list[Path] = []
+        self._limit = max(1, min(_BUFFER_BYTES, _BUFFERS_BYTES // chunks))
+        self._keep_open = chunks <= _OPEN_FILES
+        self._queue: queue.Queue[tuple[_Output, bytes | bytearray] | None] = queue.Queue(_QUEUED)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="split-writer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        for output in self._outputs:
+            if output.fd is not None:
+                os.close(output.fd)
+                output.fd = None
+            output.temporary.unlink(missing_ok=True)
+        for path in self._extra:
+            self._hidden(path).unlink(missing_ok=True)
+
+    def put(self, chunk: int, data: bytes) -> None:
+        output = self._outputs[chunk]
+        output.buffer += data
+        if len(output.buffer) >= self._limit:
+            self._send(output)
+
+    def close(self) -> list[tuple[Path, int, str]]:
+        """Writes what is buffered; (path, bytes, sha256) per chunk."""
+        for output in self._outputs:
+            self._send(output)
+        self._stop()
+        if self._error is not None:
+            raise self._error
+        return [(output.path, output.size, output.hasher.hexdigest()) for output in self._outputs]
+
+    def temporary(self, path: Path) -> Path:
+        """Where to write a further file that `publish` will move to `path`."""
+        self._extra.append(path)
+        return self._hidden(path)
+
+    def publish(self) -> None:
+        for output in self._outputs:
+            output.temporary.replace(output.path)
+        for path in self._extra:
+            self._hidden(path).replace(path)
+
+    def _hidden(self, path: Path) -> Path:
+        return path.with_name(f".{path.name}{self._suffix}")
+
+    def _send(self, output: _Output) -> None:
+        if self._error is not None:
+            raise self._error
+        data, output.buffer = output.buffer, bytearray()
+        self._queue.put((output, data))
+
+    def _stop(self) -> None:
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if self._error is not None:
+                continue
+            try:
+                self._write(*item)
+            except BaseException as error:  # handed to the caller's thread
+                self._error = error
+
+    def _write(self, output: _Output, data: bytes | bytearray) -> None:
+        output.hasher.update(data)
+        output.size += len(data)
+        fd = output.fd
+        if fd is None:
+            fd = os.open(output.temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+        finally:
+            if self._keep_open:
+                output.fd = fd
+            else:
+                os.close(fd)

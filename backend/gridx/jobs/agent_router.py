@@ -1,0 +1,191 @@
+"""The agents' routes about work, and the sellers' routes that end it. Every call about a task carries its lease token."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Path, Query, Request
+
+from gridx.accounts.deps import SellerUser
+from gridx.agents import service as agents
+from gridx.agents.deps import CurrentAgent
+from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep, WriteSession
+from gridx.core.errors import GridxError, TooLarge
+from gridx.core.settings import Settings
+from gridx.core.streams import stream_to_file
+from gridx.jobs import dispatch, reports
+from gridx.jobs.dispatch import Claim
+from gridx.jobs.schemas import Message
+from gridx.storage.base import ObjectStore
+from gridx.storage.deps import StoreDep
+from gridx_protocol import (
+    CompleteReply,
+    CompleteRequest,
+    FailRequest,
+    HeartbeatReply,
+    HeartbeatRequest,
+    Limits,
+    LogsReply,
+    LogsRequest,
+    MetricsReply,
+    MetricsRequest,
+    Needs,
+    TaskReply,
+    TaskRequest,
+    UploadUrlReply,
+    UploadUrlRequest,
+)
+
+router = APIRouter(prefix="/agent", tags=["agents"])
+
+_LINK_GRACE_S = 600.0
+"""Links outlive the deadline, so that an upload which began in time can end."""
+
+
+class NothingUploaded(GridxError):
+    status = 400
+    code = "nothing_uploaded"
+
+
+@router.post("/heartbeat")
+def heartbeat(body: HeartbeatRequest, agent: CurrentAgent, session: WriteSession, clock: ClockDep, settings: SettingsDep) -> HeartbeatReply:
+    reason = dispatch.heartbeat(session, agent, body, clock.now(), settings)
+    return HeartbeatReply(heartbeat_s=settings.heartbeat_s, poll_s=settings.poll_s, cancel=reason is not None, cancel_reason=reason)
+
+
+@router.post("/request_task")
+def request_task(
+    body: TaskRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
+) -> TaskReply:
+    now = clock.now()
+    with database.read() as session:
+        idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
+    with database.write() as session:
+        agents.touch(session, agent.id, now)
+        claim = None if idle else dispatch.claim(session, agent, body.warm_job_ids, now, settings)
+    if claim is None:
+        return TaskReply(task_id=None, poll_after_s=settings.poll_s)
+    return _reply(claim, store, settings, max(0.0, (claim.attempt.deadline_at - now).total_seconds()))
+
+
+@router.post("/metrics")
+def metrics(body: MetricsRequest, agent: CurrentAgent, session: WriteSession, clock: ClockDep) -> MetricsReply:
+    attempt = dispatch.held_attempt(session, agent, body.task_id, body.lease_token)
+    return MetricsReply(stored=reports.store_metrics(session, attempt, body.points, clock.now()))
+
+
+@router.post("/logs")
+def logs(body: LogsRequest, agent: CurrentAgent, session: WriteSession) -> LogsReply:
+    attempt = dispatch.held_attempt(session, agent, body.task_id, body.lease_token)
+    return LogsReply(offset=reports.store_log(session, attempt, body.offset, body.text))
+
+
+@router.post("/upload_url")
+def upload_url(body: UploadUrlRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep) -> UploadUrlReply:
+    if body.size > settings.max_update_bytes:
+        raise TooLarge(f"model.pth has {body.size} bytes; at most {settings.max_update_bytes} are taken")
+    with database.read() as session:
+        attempt = dispatch.held_attempt(session, agent, body.task_id, body.lease_token)
+        expires_s = max(0.0, (attempt.deadline_at - clock.now()).total_seconds()) + _LINK_GRACE_S
+    url, headers = store.signed_put(attempt.upload_key, expires_s, settings.max_update_bytes)
+    return UploadUrlReply(url=url, headers=headers, expires_s=expires_s)
+
+
+@router.post("/upload_result")
+async def upload_result(
+    request: Request,
+    agent: CurrentAgent,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    task_id: Annotated[int, Query(ge=1, le=2**53)],
+    lease_token: Annotated[str, Query(max_length=128)],
+) -> Message:
+    """Upload model.pth through the server itself, as the raw body: for agents that cannot reach the storage's links."""
+
+    def held_key() -> str:
+        with database.read() as session:
+            return dispatch.held_attempt(session, agent, task_id, lease_token).upload_key
+
+    key = await to_thread.run_sync(held_key)
+    folder = settings.home / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"result-{key.rsplit('/', 1)[1]}"
+    try:
+        size, _ = await stream_to_file(request, path, settings.max_update_bytes)
+        await to_thread.run_sync(store.put_file, key, path)
+    finally:
+        path.unlink(missing_ok=True)
+    return Message(message=f"{size} bytes were stored")
+
+
+@router.post("/complete_task")
+def complete_task(body: CompleteRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep) -> CompleteReply:
+    with database.read() as session:
+        key = dispatch.upload_key(session, agent, body.task_id, body.lease_token)
+    if key is not None:
+        info = store.stat(key)
+        if info is None or info.size != body.size:
+            found = "nothing" if info is None else f"{info.size} bytes"
+            raise NothingUploaded(f"upload model.pth first: {body.size} bytes were announced, {found} arrived")
+    with database.write() as session:
+        status = dispatch.complete(session, agent, body, clock.now())
+    return CompleteReply(status={"VERIFYING": "VERIFYING", "ACCEPTED": "COMPLETED"}.get(status, "REFUSED"))  # pyright: ignore[reportArgumentType]
+
+
+@router.post("/fail_task")
+def fail_task(body: FailRequest, agent: CurrentAgent, session: WriteSession, clock: ClockDep, settings: SettingsDep) -> Message:
+    dispatch.fail(session, agent, body, clock.now(), settings)
+    return Message(message="noted")
+
+
+@router.delete("/keys/{key_id}")
+def revoke_key(
+    key_id: Annotated[int, Path(ge=1, le=2**53)], actor: SellerUser, session: WriteSession, clock: ClockDep, settings: SettingsDep
+) -> Message:
+    """End a key, the tokens of the machines that registered with it, and what they are working on."""
+    agent_ids = agents.revoke_key(session, actor.id, key_id, clock.now())
+    dispatch.end_leases(session, agent_ids, "its provider revoked the machine's key", clock.now(), settings)
+    return Message(message=f"the key is revoked; {len(agent_ids)} machines lost their tokens")
+
+
+@router.delete("/{agent_id}")
+def remove_agent(
+    agent_id: Annotated[str, Path(max_length=64)], actor: SellerUser, session: WriteSession, clock: ClockDep, settings: SettingsDep
+) -> Message:
+    """Take a machine off the list; its token and its work end."""
+    agents.remove(session, actor.id, agent_id, clock.now())
+    dispatch.end_leases(session, [agent_id], "its provider removed the machine", clock.now(), settings)
+    return Message(message=f"{agent_id} is removed")
+
+
+def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float) -> TaskReply:
+    job, subtask, attempt, chunk = claim.job, claim.subtask, claim.attempt, claim.chunk
+    expires_s = deadline_s + _LINK_GRACE_S
+    return TaskReply(
+        task_id=subtask.id,
+        job_id=job.id,
+        title=job.title,
+        kind="train",
+        attempt=attempt.number,
+        lease_token=attempt.lease_token,
+        lease_s=settings.lease_s,
+        deadline_s=deadline_s,
+        code_url=store.signed_get(job.script_key, expires_s, "train.py"),
+        code_sha256=job.script_sha256,
+        requirements_url=store.signed_get(job.requirements_key, expires_s, "requirements.txt") if job.requirements_key else None,
+        chunk_data_url=store.signed_get(chunk.object_key, expires_s, "data.csv"),
+        chunk_sha256=chunk.sha256,
+        chunk_bytes=chunk.bytes,
+        global_model_url=store.signed_get(claim.global_model_key, expires_s, "global_model.pth") if claim.global_model_key else None,
+        global_model_sha256=claim.global_model_sha256,
+        arguments=job.arguments,
+        hyperparameters=job.hyperparameters,
+        round=subtask.round_number,
+        rounds=job.rounds,
+        chunk=subtask.chunk_index,
+        chunks=job.chunks,
+        rows=subtask.rows,
+        seed=(job.seed + subtask.round_number - 1) % 2**31,
+        limits=Limits(output_bytes=settings.max_update_bytes),
+        needs=Needs.model_validate(job.needs),
+    )

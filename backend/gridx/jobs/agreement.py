@@ -1,0 +1,117 @@
+"""Whether the updates of a round fit together, and what follows from it. Imported by background work only.
+
+Rounds with a reference (every round but a first one without an initial model) compare each update with it. A round without one
+elects it: updates stay VERIFYING until more than half of the chunks agree on keys, shapes and dtypes, and, where several sellers
+took part, more than half of those sellers do too.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from gridx.aggregation.checks import compare
+from gridx.aggregation.summary import UpdateSummary
+from gridx.jobs import rounds
+from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, lock_job
+
+
+def decide_next(session: Session, job_id: int, now: datetime, offline_after_s: float) -> bool:
+    """Accept or refuse one inspected update of a job. Returns False when none can be decided yet."""
+    job = lock_job(session, job_id)
+    inspected = _inspected(session, job_id)
+    if not inspected:
+        return False
+    for attempt, subtask in inspected:
+        round_ = session.get_one(Round, subtask.round_id)
+        reference = UpdateSummary.from_json(round_.reference) if round_.reference else None
+        if reference is None and job.status not in JOB_ENDS:
+            same_round = [pair for pair in inspected if pair[1].round_id == round_.id]
+            elected, is_closed = _elect(session, job, round_, same_round)
+            if elected is None and not is_closed:
+                continue
+            if elected is None:
+                _refuse_disagreeing(session, job, attempt, subtask, same_round, now, offline_after_s)
+                return True
+            round_.reference = elected.to_json()
+            reference = elected
+        _accept_or_refuse(session, job, attempt, subtask, reference, now, offline_after_s)
+        return True
+    return False
+
+
+def _accept_or_refuse(
+    session: Session, job: Job, attempt: Attempt, subtask: Subtask, reference: UpdateSummary | None, now: datetime, offline_after_s: float
+) -> None:
+    update = _summary(attempt)
+    difference = compare(reference, update) if reference is not None else None
+    if difference is None:
+        rounds.accept_update(session, job, subtask, attempt, now)
+        return
+    rounds.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), difference, now, offline_after_s)
+
+
+def _refuse_disagreeing(
+    session: Session,
+    job: Job,
+    attempt: Attempt,
+    subtask: Subtask,
+    inspected: Sequence[tuple[Attempt, Subtask]],
+    now: datetime,
+    offline_after_s: float,
+) -> None:
+    """All updates are here and no majority among them agrees: the one at hand is compared with one that differs from it."""
+    update = _summary(attempt)
+    other = next((_summary(past), where) for past, where in inspected if _summary(past).signature != update.signature)
+    reason = f"the updates of round {subtask.round_number} do not fit together; compared with chunk {other[1].chunk_index}: {compare(other[0], update)}"
+    rounds.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
+
+
+def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[Attempt, Subtask]]) -> tuple[UpdateSummary | None, bool]:
+    """The summary that a majority of chunks (and of sellers) shares, and whether no further update can come."""
+    votes: Counter[str] = Counter()
+    by_seller: dict[int, Counter[str]] = defaultdict(Counter)
+    summaries: dict[str, UpdateSummary] = {}
+    for attempt, _ in inspected:
+        summary = _summary(attempt)
+        summaries.setdefault(summary.signature, summary)
+        votes[summary.signature] += 1
+        by_seller[attempt.seller_id][summary.signature] += 1
+    states = session.scalars(select(Subtask.status).where(Subtask.round_id == round_.id)).all()
+    outstanding = sum(status not in SUBTASK_ENDS for status in states) - len(inspected)
+    chunks = sum(status not in ("FAILED", "CANCELLED") for status in states)
+    winner, count = votes.most_common(1)[0]
+    sellers_for = sum(votes_of.most_common(1)[0][0] == winner for votes_of in by_seller.values())
+    has_chunks = count * 2 > chunks
+    has_sellers = len(by_seller) == 1 or sellers_for * 2 > len(by_seller)
+    # When nobody else can vote any more, a tie among sellers is broken by the chunks.
+    if has_chunks and (has_sellers or outstanding == 0):
+        return summaries[winner], outstanding == 0
+    return None, outstanding == 0
+
+
+def _inspected(session: Session, job_id: int) -> Sequence[tuple[Attempt, Subtask]]:
+    return (
+        session.execute(
+            select(Attempt, Subtask)
+            .join(Subtask, Subtask.id == Attempt.subtask_id)
+            .where(Attempt.job_id == job_id, Attempt.status == "VERIFYING", Attempt.summary.is_not(None), Attempt.update_key.is_not(None))
+            .order_by(Subtask.id)
+            .execution_options(populate_existing=True)
+        )
+        .tuples()
+        .all()
+    )
+
+
+def _summary(attempt: Attempt) -> UpdateSummary:
+    assert attempt.summary is not None
+    return UpdateSummary.from_json(attempt.summary)
+
+
+def _fault(update: UpdateSummary) -> str:
+    """The same shapes from two sellers for one chunk are no accident: the fault carries the signature."""
+    return f"mismatch:{update.signature[:32]}"

@@ -1,0 +1,181 @@
+"""The buyers' routes."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.datastructures import UploadFile
+
+from gridx.accounts.deps import Actor, BuyerUser, CurrentUser
+from gridx.core.clock import Clock
+from gridx.core.db import Database
+from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
+from gridx.core.errors import NotFound
+from gridx.core.settings import Settings
+from gridx.jobs import artifacts, service, views
+from gridx.jobs.forms import UPLOAD_SCHEMA, read_upload, store_upload
+from gridx.jobs.schemas import (
+    ArtifactList,
+    ArtifactView,
+    DownloadView,
+    JobCreated,
+    JobRequest,
+    JobSummary,
+    JobView,
+    LogList,
+    Message,
+    MetricList,
+    ResultsView,
+)
+from gridx.storage.base import ObjectStore
+from gridx.storage.deps import StoreDep
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+LINK_S = 3600.0
+JobId = Annotated[int, Path(ge=1, le=2**53)]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
+
+
+@router.post("/upload", status_code=201, openapi_extra=UPLOAD_SCHEMA)
+async def upload(
+    request: Request, actor: BuyerUser, database: DatabaseDep, store: StoreDep, settings: SettingsDep, clock: ClockDep, idempotency_key: IdempotencyKey = None
+) -> JobCreated:
+    """Submit a job with its files in one multipart form. The body is read only after the caller is known."""
+    async with request.form(max_files=4, max_fields=40, max_part_size=2 * 1024 * 1024) as form:
+        return await to_thread.run_sync(_upload, dict(form), actor, database, store, settings, clock, idempotency_key)
+
+
+@router.post("", status_code=201)
+def submit(
+    body: JobRequest, actor: BuyerUser, database: DatabaseDep, store: StoreDep, settings: SettingsDep, clock: ClockDep, idempotency_key: IdempotencyKey = None
+) -> JobCreated:
+    """Submit a job over a dataset that was uploaded before."""
+    script, requirements = body.script.encode(), body.requirements.encode()
+    order = service.Submission(
+        options=body,
+        dataset_id=body.dataset_id,
+        script=script,
+        requirements=requirements,
+        idempotency_key=idempotency_key,
+        request_hash=service.hash_request(body, script, requirements),
+    )
+    return _created(service.submit(database, store, actor, order, clock.now(), settings))
+
+
+@router.get("/list/{user_id}")
+def list_jobs(user_id: JobId, actor: CurrentUser, session: ReadSession) -> list[JobSummary]:
+    """The caller's jobs, newest first."""
+    if user_id != actor.id:
+        raise NotFound(f"there is no user {user_id} that you may look at")
+    return views.list_jobs(session, actor.id)
+
+
+@router.get("/download/{job_id}")
+def download(job_id: JobId, actor: CurrentUser, session: ReadSession, store: StoreDep) -> DownloadView:
+    """Where the final model can be had; null until there is one."""
+    job = service.owned_job(session, actor, job_id)
+    url = store.signed_get(job.final_model_key, LINK_S, "final_model.pth") if job.final_model_key else None
+    return DownloadView(job_id=job.id, title=job.title, status=job.status, final_result_url=url)
+
+
+@router.get("/{job_id}")
+def get_job(
+    job_id: JobId,
+    actor: CurrentUser,
+    session: ReadSession,
+    clock: ClockDep,
+    settings: SettingsDep,
+    round: Annotated[int | None, Query(ge=1, le=2**31)] = None,
+) -> JobView:
+    job = service.owned_job(session, actor, job_id)
+    return views.job_view(session, job, round, clock.now(), settings.offline_after_s)
+
+
+@router.post("/{job_id}/cancel")
+def cancel(job_id: JobId, actor: CurrentUser, session: WriteSession, clock: ClockDep) -> Message:
+    """End a job. Updates that were already uploaded are verified and paid; the rest comes back."""
+    job = service.cancel(session, actor, job_id, clock.now())
+    return Message(message=f"job {job.id} is cancelled; unused credits were returned")
+
+
+@router.delete("/{job_id}")
+def delete(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store: StoreDep) -> Message:
+    """Remove a finished job and its files."""
+    with database.write() as session:
+        prefixes = service.delete(session, actor, job_id)
+    for prefix in prefixes:
+        for info in list(store.list(prefix)):
+            store.delete(info.key)
+    return Message(message=f"job {job_id} and its files are gone")
+
+
+@router.get("/{job_id}/results")
+def results(job_id: JobId, actor: CurrentUser, session: ReadSession) -> ResultsView:
+    return views.results(session, service.owned_job(session, actor, job_id))
+
+
+@router.get("/{job_id}/artifacts")
+def list_artifacts(job_id: JobId, actor: CurrentUser, session: ReadSession, store: StoreDep) -> ArtifactList:
+    found = artifacts.list_artifacts(session, service.owned_job(session, actor, job_id))
+    names = set(ArtifactView.model_fields) - {"url"}
+    return ArtifactList(
+        items=[
+            ArtifactView(url=store.signed_get(item.key, LINK_S, item.filename), **{name: getattr(item, name) for name in names}) for item in found
+        ]
+    )
+
+
+@router.get("/{job_id}/metrics")
+def metrics(
+    job_id: JobId,
+    actor: CurrentUser,
+    session: ReadSession,
+    after: Annotated[str, Query(pattern=r"^[0-9]{1,15}:-?[0-9]{1,15}$")] = "0:-1",
+    limit: Annotated[int, Query(ge=1, le=5000)] = 1000,
+) -> MetricList:
+    """Per-epoch series. `next` is the `after` of the following page."""
+    service.owned_job(session, actor, job_id)
+    attempt, seq = after.split(":")
+    items, place = views.metrics(session, job_id, (int(attempt), int(seq)), limit)
+    return MetricList(items=items, next=f"{place[0]}:{place[1]}" if place else None)
+
+
+@router.get("/{job_id}/logs")
+def logs(
+    job_id: JobId,
+    actor: CurrentUser,
+    session: ReadSession,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    subtask: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> LogList:
+    """What the attempts printed: head and tail of each."""
+    service.owned_job(session, actor, job_id)
+    items, place = views.logs(session, job_id, after, subtask, limit)
+    return LogList(items=items, next=place)
+
+
+def _upload(
+    form: dict[str, UploadFile | str], actor: Actor, database: Database, store: ObjectStore, settings: Settings, clock: Clock, idempotency_key: str | None
+) -> JobCreated:
+    now = clock.now()
+    parts = read_upload(form)
+    request_hash = service.hash_request(parts.options, parts.script, parts.requirements, parts.data_identity())
+    with database.read() as session:
+        earlier = service.replayed(session, actor, idempotency_key, request_hash, now, settings)
+        if earlier is not None:
+            return _created(earlier)
+    service.check_order(database, actor, parts.options, parts.script, parts.requirements)
+    dataset_id = parts.dataset_id or store_upload(parts, actor, database, store, settings, now)
+    order = service.Submission(parts.options, dataset_id, parts.script, parts.requirements, idempotency_key, request_hash)
+    return _created(service.submit(database, store, actor, order, now, settings))
+
+
+def _created(done: service.Submitted) -> JobCreated:
+    message = f"job {done.job_id} was submitted; {done.price} credits are held until its work is verified"
+    if done.idle_agents == 0:
+        message += ". No agent is idle now; the job waits for one"
+    return JobCreated(
+        job_id=done.job_id, status=done.status, price=done.price, message=message, idle_agents=done.idle_agents, warnings=done.warnings
+    )

@@ -1,0 +1,69 @@
+"""In words, what a job waits for: the line under its progress bar."""
+
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from gridx.agents import service as agents
+from gridx.agents.models import Agent
+from gridx.jobs.models import Attempt, Job, Subtask
+from gridx.jobs.states import JOB_ENDS
+
+
+def waiting_for(session: Session, job: Job, now: datetime, offline_after_s: float) -> str | None:
+    """A sentence for the buyer, or None when the job is at its end."""
+    if job.status in JOB_ENDS:
+        return None
+    if job.status == "PROCESSING":
+        return f"the rows are being dealt to {job.chunks} chunks"
+    if job.status == "AGGREGATING":
+        return f"the updates of round {job.current_round} are being merged"
+    counts = dict(
+        session.execute(
+            select(Subtask.status, func.count())
+            .where(Subtask.job_id == job.id, Subtask.round_number == job.current_round)
+            .group_by(Subtask.status)
+        )
+        .tuples()
+        .all()
+    )
+    left = job.chunks - counts.get("COMPLETED", 0) - counts.get("FAILED", 0)
+    parts = [f"round {job.current_round} of {job.rounds}: waiting for {left} of {job.chunks} updates"]
+    if counts.get("RUNNING"):
+        parts.append(f"{counts['RUNNING']} training")
+    if counts.get("VERIFYING"):
+        parts.append(f"{counts['VERIFYING']} being verified")
+    if counts.get("PENDING"):
+        parts.append(f"{counts['PENDING']} waiting for {_what_agents(session, job, now, offline_after_s)}")
+    return "; ".join(parts)
+
+
+def _what_agents(session: Session, job: Job, now: datetime, offline_after_s: float) -> str:
+    online = session.scalars(select(Agent).where(agents.is_online(now, offline_after_s))).all()
+    if not online:
+        return "an agent: none is online"
+    suited = [
+        agent
+        for agent in online
+        if agent.ram_bytes >= job.needs_ram_bytes and agent.gpu_count >= job.needs_gpus and agent.vram_bytes >= job.needs_vram_bytes
+    ]
+    if not suited:
+        return f"an agent that meets the job's needs ({_needs(job)}): {len(online)} online, none does"
+    busy = session.scalar(
+        select(func.count()).select_from(Attempt).where(Attempt.status == "RUNNING", Attempt.agent_id.in_([agent.id for agent in suited]))
+    ) or 0
+    if busy >= len(suited):
+        return f"an agent: all {len(suited)} that could do it are busy"
+    return "an agent to ask for work"
+
+
+def _needs(job: Job) -> str:
+    parts: list[str] = []
+    if job.needs_ram_bytes:
+        parts.append(f"{job.needs_ram_bytes / 2**30:.1f} GiB of RAM")
+    if job.needs_gpus:
+        parts.append("a GPU")
+    if job.needs_vram_bytes:
+        parts.append(f"{job.needs_vram_bytes / 2**30:.1f} GiB of GPU memory")
+    return ", ".join(parts)

@@ -1,0 +1,35 @@
+"""`python -m gridx.serve_api`: the web process on its own. `gridx serve` starts it."""
+
+import argparse
+
+import uvicorn
+
+from gridx.core.logs import configure_logs
+from gridx.core.settings import load_settings
+from gridx.core.supervisor import die_with_supervisor
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--reload", action="store_true")
+    arguments = parser.parse_args()
+    die_with_supervisor()
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    uvicorn.run(
+        "gridx.app:create_app",
+        factory=True,
+        host=arguments.host,
+        port=arguments.port,
+        reload=arguments.reload,
+        log_level=settings.log_level.lower(),
+        timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,
+        proxy_headers=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The agent's main loop: register, ask for work, run it, ask again."""
+
+import logging
+import random
+import signal
+import threading
+import time
+from types import FrameType
+
+from gridx_protocol.messages import RegisterRequest, TaskReply, TaskRequest
+from gridx_worker import hardware
+from gridx_worker.client import Client, Refused, Unauthorized, Unreachable
+from gridx_worker.config import Config
+from gridx_worker.heartbeat import Current, Heartbeat
+from gridx_worker.runner import Runner
+from gridx_worker.sandbox.base import Sandbox, SandboxInfo, StopSwitch
+from gridx_worker.state import Identity, State
+
+log = logging.getLogger(__name__)
+
+RENEW_GAP_S = 30.0
+REAP_S = 60.0
+LONGEST_TROUBLE_S = 300.0
+UNREGISTERED = "this agent is not registered yet; give it an enrolment key from the web app (Agents > Keys) with --key or GRIDX_KEY"
+FOREVER_S = 10.0 * 365 * 86400
+
+
+class CannotRun(Exception):
+    """The agent has to end with exit code 1; the message says what to do."""
+
+
+class Agent:
+    """One registered machine. run() blocks until the agent is stopped; shut_down() may come from any thread or signal handler."""
+
+    def __init__(self, config: Config, sandbox: Sandbox, state: State, *, client: Client | None = None) -> None:
+        self._config, self._sandbox, self._state = config, sandbox, state
+        self._stop = threading.Event()
+        self._client = client or Client(config.server, stop=self._stop)
+        self._client.renew = self._renew
+        self._renewing = threading.Lock()
+        self._renewed_at = -FOREVER_S
+        self._poll_s = config.poll_s
+        self._troubles = 0
+        self._current: Current | None = None
+        self._end: Exception | None = None
+        self._info: SandboxInfo | None = None
+        self._heartbeat = Heartbeat(
+            self._client, interval_s=config.heartbeat_s, intervals=self._set_intervals, on_unauthorized=self._unauthorized
+        )
+        self._runner = Runner(
+            self._client,
+            sandbox,
+            agent_id=config.name,
+            folder=state.folder,
+            cache_bytes=config.cache_bytes,
+            on_phase=self._heartbeat.beat_soon,
+        )
+
+    def run(self) -> None:
+        """Raises CannotRun when the server accepts neither token nor key, SandboxUnavailable when this machine cannot run jobs."""
+        self._info = self._sandbox.prepare()
+        reaper = threading.Thread(target=self._reap, name="reaper", daemon=True)
+        try:
+            self._log_in()
+            self._heartbeat.start()
+            reaper.start()
+            while not self._stop.is_set():
+                self._one_turn()
+            if self._end:
+                raise self._end
+        finally:
+            self._stop.set()
+            if self._heartbeat.running:
+                self._heartbeat.stop()
+            self._sandbox.close()
+
+    def shut_down(self) -> None:
+        """First call: no new work, the current attempt is finished. Second: it is killed and reported."""
+        if not self._stop.is_set():
+            self._stop.set()
+            log.info("stopping after the current attempt; a second signal ends it now")
+        elif current := self._current:
+            current.stop.throw("shutdown", "the agent was told to stop")
+
+    def handle_signals(self) -> None:
+        """SIGTERM and SIGINT become shut_down(). Main thread only."""
+
+        def handle(_number: int, _frame: FrameType | None) -> None:
+            self.shut_down()
+
+        signal.signal(signal.SIGTERM, handle)
+        signal.signal(signal.SIGINT, handle)
+
+    def _one_turn(self) -> None:
+        try:
+            reply = self._client.request_task(TaskRequest(warm_job_ids=self._runner.cache.jobs(64)), until=time.monotonic() + FOREVER_S)
+        except Unreachable:
+            return  # told to stop
+        except Unauthorized as error:
+            self._unauthorized(error)
+            return
+        except Refused as error:
+            log.error("the server refuses to give work", extra={"cause": str(error)})
+            self._stop.wait(_jitter(max(self._poll_s, 5.0)))
+            return
+        if reply.task_id is None or reply.lease_token is None:
+            self._stop.wait(_jitter(self._poll_s if reply.poll_after_s is None else reply.poll_after_s))
+            return
+        self._work(reply, reply.task_id, reply.lease_token)
+
+    def _work(self, task: TaskReply, task_id: int, lease_token: str) -> None:
+        started = time.monotonic()
+        current = Current(task_id=task_id, lease_token=lease_token, stop=StopSwitch())
+        fields = {"task_id": task_id, "job_id": task.job_id, "attempt": task.attempt}
+        log.info("attempt started", extra={**fields, "round": task.round, "rows": task.rows})
+        self._current = current
+        self._heartbeat.watch(current)
+        try:
+            ended = self._runner.run(task, current)
+        finally:
+            self._heartbeat.watch(None)
+            self._current = None
+        log.info("attempt ended", extra={**fields, "result": ended, "seconds": round(time.monotonic() - started, 2)})
+        if ended not in ("agent", "unreported"):
+            self._troubles = 0
+            return
+        # This machine's own trouble: a broken one must not take work away from the others at full speed.
+        self._troubles += 1
+        self._stop.wait(_jitter(min(self._poll_s * 2**self._troubles, LONGEST_TROUBLE_S)))
+
+    def _log_in(self) -> None:
+        identity = self._state.load(server=self._config.server)
+        if identity and identity.agent_id == self._config.name:
+            self._client.token = identity.token
+            log.info("continuing", extra={"agent_id": identity.agent_id})
+            return
+        if not self._config.key:
+            raise CannotRun(UNREGISTERED)
+        try:
+            self._register(self._config.key)
+        except Refused as error:
+            raise CannotRun(_advice(error)) from error
+
+    def _register(self, key: str) -> str:
+        assert self._info is not None
+        measured = hardware.measure(self._info, self._config.limits, self._state.folder)
+        request = RegisterRequest(agent_id=self._config.name, hardware=measured)
+        reply = self._client.register(key, request, until=time.monotonic() + FOREVER_S)
+        self._state.save(Identity(agent_id=reply.agent_id, server=self._config.server, token=reply.token))
+        self._client.token = reply.token
+        self._set_intervals(reply.heartbeat_s, reply.poll_s)
+        log.info("registered", extra={"agent_id": reply.agent_id})
+        return reply.token
+
+    def _renew(self, refused: str) -> str | None:
+        """A token was refused: forget it and register anew with the key, once; whoever comes second uses the first one's token."""
+        with self._renewing:
+            if self._client.token != refused:
+                return self._client.token
+            self._state.forget()
+            if not self._config.key or time.monotonic() - self._renewed_at < RENEW_GAP_S:
+                return None
+            self._renewed_at = time.monotonic()
+            log.warning("the server refused the saved token; registering again")
+            return self._register(self._config.key)
+
+    def _unauthorized(self, error: Refused) -> None:
+        self._end = CannotRun(_advice(error))
+        self._stop.set()
+        if current := self._current:
+            current.stop.throw("cancelled", "the server no longer knows this agent")
+
+    def _set_intervals(self, heartbeat_s: float, poll_s: float) -> None:
+        self._poll_s = max(poll_s, 0.0)
+
+    def _reap(self) -> None:
+        while not self._stop.wait(REAP_S):
+            try:
+                self._sandbox.reap()
+            except Exception:
+                log.exception("cleaning up failed; the next try comes in a minute")
+
+
+def _advice(error: Refused) -> str:
+    if error.status == 409:
+        return f"{error}. Give this agent another --name"
+    if error.status == 401:
+        return (
+            f"the server refuses this agent ({error}). Its enrolment key was revoked or is wrong, or another machine runs under its name. "
+            "Make a new key in the web app (Agents > Keys) and start again with --key"
+        )
+    return f"the server refuses this agent: {error}"
+
+
+def _jitter(seconds: float) -> float:
+    return seconds * random.uniform(0.9, 1.1)
