@@ -31,7 +31,7 @@ def run() -> None:
 
 
 def _sqlite_engine(url: str) -> Engine:
-    """Real transactions around DDL, and foreign keys left off (SQLite's default): batch mode drops a table and would take its children's rows along."""
+    """Real transactions around DDL. Foreign keys stay off, SQLite's default: batch mode drops a table and would take its children along."""
     engine = create_engine(url, connect_args={"isolation_level": None, "timeout": 60})
 
     @event.listens_for(engine, "begin")

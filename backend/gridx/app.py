@@ -1,6 +1,6 @@
 """The web process: routers, error handler, web app."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -50,7 +50,10 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
     _add_web_app(app, _DIST)
     if settings.cors_origin_list:
         app.add_middleware(
-            CORSMiddleware, allow_origins=settings.cors_origin_list, allow_methods=["*"], allow_headers=["Authorization", "Content-Type", "Idempotency-Key"]
+            CORSMiddleware,
+            allow_origins=settings.cors_origin_list,
+            allow_methods=["*"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
         )
     app.add_middleware(
         HttpGuard,
@@ -67,21 +70,21 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     yield
     app.state.database.dispose()
 
 
 def _add_operations(app: FastAPI) -> None:
     @app.get("/health", tags=["operations"])
-    def health(database: DatabaseDep) -> dict[str, str]:  # pyright: ignore[reportUnusedFunction]
+    def health(database: DatabaseDep) -> dict[str, str]:
         """Answers 200 while the database can be reached, else 503."""
         with database.read() as session:
             session.execute(text("SELECT 1"))
         return {"status": "ok", "version": _version()}
 
     @app.get("/metrics", tags=["operations"], response_class=PlainTextResponse)
-    def metrics(session: ReadSession, clock: ClockDep, settings: SettingsDep) -> PlainTextResponse:  # pyright: ignore[reportUnusedFunction]
+    def metrics(session: ReadSession, clock: ClockDep, settings: SettingsDep) -> PlainTextResponse:
         """Counts for Prometheus."""
         registry = CollectorRegistry()
         counts = stats.summary(session, clock.now(), settings.offline_after_s)
@@ -105,7 +108,7 @@ def _add_web_app(app: FastAPI, dist: Path) -> None:
     @app.get("/", include_in_schema=False)
     @app.get("/app", include_in_schema=False)
     @app.get("/app/{path:path}", include_in_schema=False)
-    def page(request: Request) -> FileResponse:  # pyright: ignore[reportUnusedFunction]
+    def page(request: Request) -> FileResponse:
         return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
 

@@ -4,7 +4,7 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated
@@ -19,11 +19,11 @@ from gridx.core.db import Database
 from gridx.core.errors import GridxError
 from gridx.core.logs import configure_logs
 from gridx.core.settings import Settings, load_settings
+from gridx.core.supervisor import Child, supervise
 from gridx.jobs import dispatch
 from gridx.ledger import check as ledger_check
 from gridx.migrations import current_revision, downgrade, head_revision, upgrade
 from gridx.storage.select import make_store
-from gridx.core.supervisor import Child, supervise
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="The Grid-X server.")
 admin = typer.Typer(no_args_is_help=True, help="Users, credits, agents.")
@@ -176,7 +176,7 @@ def _settings() -> Settings:
 
 
 @contextmanager
-def _database() -> Iterator[Database]:
+def _database() -> Generator[Database]:
     database = Database(_settings().sqlalchemy_url)
     try:
         yield database
@@ -196,7 +196,10 @@ def _checks(settings: Settings) -> Iterator[tuple[str, str | None]]:
     finally:
         database.dispose()
     revision, head = current_revision(settings.sqlalchemy_url), head_revision()
-    yield "database layout is current", None if revision == head else f"it is at {revision or 'nothing'}, wanted is {head}. Run: gridx migrate"
+    yield (
+        "database layout is current",
+        None if revision == head else f"it is at {revision or 'nothing'}, wanted is {head}. Run: gridx migrate",
+    )
     try:
         make_store(settings).stat("doctor/absent")
         yield "storage can be reached", None

@@ -23,7 +23,9 @@ _PAGE = """<!doctype html>
 """
 _START = 'SwaggerUIBundle({url: "/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null});\n'
 # Swagger UI sets style attributes while it draws; scripts stay our own.
-_CSP = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+_CSP = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 def install_docs(app: FastAPI) -> None:
@@ -32,9 +34,9 @@ def install_docs(app: FastAPI) -> None:
     app.mount("/docs/assets", StaticFiles(directory=assets), name="docs-assets")
 
     @app.get("/docs", include_in_schema=False)
-    def page() -> HTMLResponse:  # pyright: ignore[reportUnusedFunction]
+    def page() -> HTMLResponse:
         return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _CSP})
 
     @app.get("/docs/start.js", include_in_schema=False)
-    def start() -> Response:  # pyright: ignore[reportUnusedFunction]
+    def start() -> Response:
         return Response(_START, media_type="text/javascript")

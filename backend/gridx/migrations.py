@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
+
+from alembic import command
 
 _INSTALLED = Path(__file__).resolve().parent / "_alembic"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "alembic"

@@ -58,4 +58,7 @@ class State:
         self._file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        os.close(self._lock)
+        """Gives the name free; harmless when repeated."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1

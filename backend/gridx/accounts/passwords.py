@@ -5,7 +5,7 @@ from functools import cache
 from typing import Annotated
 
 from passlib.hash import bcrypt_sha256  # pyright: ignore[reportAttributeAccessIssue] - made at run time
-from pydantic import AfterValidator, SecretStr, StringConstraints
+from pydantic import AfterValidator, SecretStr
 
 from gridx.core.text import check_text
 
@@ -13,13 +13,18 @@ MIN_CHARS = 8
 MAX_CHARS = 1024
 
 
-def _check(value: SecretStr) -> SecretStr:
-    check_text(value.get_secret_value())
-    return value
+def _checked(least: int) -> AfterValidator:
+    def check(value: SecretStr) -> SecretStr:
+        password = check_text(value.get_secret_value())
+        if not least <= len(password) <= MAX_CHARS:
+            raise ValueError(f"must have {least} to {MAX_CHARS} characters")
+        return value
+
+    return AfterValidator(check)
 
 
-NewPassword = Annotated[SecretStr, StringConstraints(min_length=MIN_CHARS, max_length=MAX_CHARS), AfterValidator(_check)]
-GivenPassword = Annotated[SecretStr, StringConstraints(min_length=1, max_length=MAX_CHARS), AfterValidator(_check)]
+NewPassword = Annotated[SecretStr, _checked(MIN_CHARS)]
+GivenPassword = Annotated[SecretStr, _checked(1)]
 """One that is only compared: how short it is says nothing."""
 
 

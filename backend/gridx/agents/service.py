@@ -13,7 +13,7 @@ from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
 from gridx.core.tokens import hash_secret, new_secret
 from gridx_protocol import PROTOCOL_VERSION, Hardware, RegisterRequest
 
-_TOKEN_ADVICE = (
+_REGISTER_ADVICE = (
     "this agent's token is not valid: it was revoked, or an agent of the same name registered again elsewhere. "
     "Start the worker with its enrolment key to register again"
 )
@@ -106,7 +106,7 @@ def authenticate(session: Session, token: str) -> AgentActor:
     """The agent that a Bearer token belongs to. Raises NotAuthenticated with advice."""
     agent = session.scalar(select(Agent).where(Agent.token_hash == hash_secret(token)))
     if agent is None:
-        raise NotAuthenticated(_TOKEN_ADVICE)
+        raise NotAuthenticated(_REGISTER_ADVICE)
     if agent.ban_reason is not None:
         raise NotAuthenticated(f"this machine was banned: {agent.ban_reason}")
     return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)

@@ -38,6 +38,7 @@ _EXPLAINED = (
     ("torch", "QInt", "quantized_tensor", "a quantized tensor; save the model before quantizing it"),
     ("torch", "QUInt", "quantized_tensor", "a quantized tensor; save the model before quantizing it"),
     ("torch", "Complex", "complex_tensor", "a complex tensor; save real and imaginary parts as two tensors"),
+    ("torch._utils", "_rebuild_tensor_v3", "bad_dtype", "a dtype that is not merged; convert it: tensor.float()"),
     ("numpy", "", "numpy_value", f"NumPy values; an update holds tensors only, {SAVE_STATE_DICT}"),
 )
 

@@ -8,8 +8,8 @@ from gridx.background.loop import Background
 from gridx.core.db import Database
 from gridx.core.logs import configure_logs
 from gridx.core.settings import Settings, load_settings
-from gridx.storage.select import make_store
 from gridx.core.supervisor import die_with_supervisor
+from gridx.storage.select import make_store
 
 
 def run(settings: Settings, stop: threading.Event) -> None:

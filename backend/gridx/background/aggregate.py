@@ -109,7 +109,8 @@ def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeR
     """Open the next round or end the job. Returns the keys of files that are not needed any more."""
     now = work.clock.now()
     round_ = session.get_one(Round, round_id, populate_existing=True)
-    text = f"round {round_.number}: {round_.updates_used} updates over {report.rows} rows merged; convergence delta {report.convergence_delta:.6g}"
+    used, delta = round_.updates_used, report.convergence_delta
+    text = f"round {round_.number}: {used} updates over {report.rows} rows merged; convergence delta {delta:.6g}"
     if round_.number < job.rounds:
         chunk_rows = session.scalars(select(Chunk.rows).where(Chunk.job_id == job.id).order_by(Chunk.index)).all()
         rounds.open_round(session, job, round_.number + 1, chunk_rows, round_.reference, now)

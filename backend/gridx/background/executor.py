@@ -18,7 +18,7 @@ def make_executor(settings: Settings) -> Executor:
 
 
 class RespawningPool(Executor):
-    """A process pool that is made anew when one of its processes was killed. Processes come from the forkserver, which holds no connection."""
+    """A process pool that is made anew when one of its processes was killed. They come from the forkserver, which holds no connection."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -46,4 +46,4 @@ def _dask_executor(address: str) -> Executor:
         from distributed import Client  # optional and heavy: only where a cluster is named  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ConfigurationError("GRIDX_DASK_SCHEDULER is set, but the package 'distributed' is not installed") from None
-    return Client(address).get_executor()  # pyright: ignore[reportUnknownVariableType]
+    return Client(address).get_executor()

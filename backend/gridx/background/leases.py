@@ -43,7 +43,9 @@ def expire_leases(work: Work) -> int:
     return ended
 
 
-def _end_if_overdue(work: Work, session: Session, attempt_id: int, job_id: int, now: datetime, status: str, fault: str, reason: str) -> bool:
+def _end_if_overdue(
+    work: Work, session: Session, attempt_id: int, job_id: int, now: datetime, status: str, fault: str, reason: str
+) -> bool:
     # A heartbeat may have come in between: look again under the row's lock.
     attempt = session.scalar(select(Attempt).where(Attempt.id == attempt_id).with_for_update())
     if attempt is None or (status == "LOST" and attempt.lease_expires_at >= now):

@@ -102,7 +102,7 @@ class Background:
         """Whether the action did something. No error ends a thread: the database may be away for a while."""
         try:
             return bool(action())
-        except Exception:  # noqa: BLE001
+        except Exception:
             _log.error("background error", work=name, exc_info=True)
             self._stop.wait(1.0)
             return False

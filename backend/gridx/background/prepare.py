@@ -1,16 +1,14 @@
 """From PROCESSING to RUNNING: the rows are dealt to chunks and round 1 opens."""
 
-from pathlib import Path
-
 from sqlalchemy import select
 
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
-from gridx.datasets.csv_records import CsvRefused, scan
+from gridx.datasets.csv_records import CsvScan
 from gridx.datasets.models import Chunk, Dataset
 from gridx.datasets.partitioners import TooFewRows
-from gridx.datasets.splitting import SplitResult, split
+from gridx.datasets.splitting import SourceChanged, split
 from gridx.jobs import rounds
 from gridx.jobs.models import Job
 from gridx.jobs.states import lock_job, move
@@ -30,11 +28,6 @@ def prepare_next(work: Work) -> bool:
     return True
 
 
-def split_dataset(source: Path, out_dir: Path, partitioner: str, chunks: int, seed: int) -> SplitResult:
-    """The pure part, run on the Executor."""
-    return split(source, scan(source), partitioner, chunks, seed, out_dir)
-
-
 def _prepare(work: Work, job_id: int, token: str) -> None:
     with work.database.read() as session:
         job = session.get_one(Job, job_id)
@@ -43,8 +36,9 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         source = folder / "dataset.csv"
         try:
             work.store.fetch(dataset.object_key, source)
-            done = work.executor.submit(split_dataset, source, folder / "chunks", job.partitioner, job.chunks, job.seed).result()
-        except (CsvRefused, TooFewRows, NotFound) as error:
+            found = CsvScan.from_json(dataset.scan)
+            done = work.executor.submit(split, source, found, job.partitioner, job.chunks, job.seed, folder / "chunks").result()
+        except (SourceChanged, TooFewRows, NotFound) as error:
             _fail(work, job_id, f"the dataset could not be split: {error}")
             return
         prefix = f"jobs/{job_id}/chunks/{token[:8]}"

@@ -46,7 +46,9 @@ def _needed_by(work: Work, job_id: int) -> set[str]:
         models = session.execute(select(Round.global_model_key, Round.state_key).where(Round.job_id == job_id)).all()
         updates = session.scalars(select(Attempt.update_key).where(Attempt.job_id == job_id)).all()
         uploads = session.scalars(
-            select(Attempt.upload_key).where(Attempt.job_id == job_id, Attempt.status.in_(("RUNNING", "VERIFYING")), Attempt.update_key.is_(None))
+            select(Attempt.upload_key).where(
+                Attempt.job_id == job_id, Attempt.status.in_(("RUNNING", "VERIFYING")), Attempt.update_key.is_(None)
+            )
         ).all()
     maps = {key.rsplit("/", 1)[0] + "/rows.map" for key in chunks}
     return {key for key in (*chunks, *maps, *updates, *uploads, *(key for row in models for key in row)) if key}

@@ -63,8 +63,11 @@ def decide_all(work: Work, job_id: int) -> bool:
 def decide_waiting(work: Work) -> bool:
     """Decide inspected updates that a crash, or the wait for a majority, left behind."""
     with work.database.read() as session:
-        job_ids = session.scalars(select(Attempt.job_id).where(Attempt.status == "VERIFYING", Attempt.update_key.is_not(None)).distinct()).all()
-    return any([decide_all(work, job_id) for job_id in job_ids])
+        job_ids = session.scalars(
+            select(Attempt.job_id).where(Attempt.status == "VERIFYING", Attempt.update_key.is_not(None)).distinct()
+        ).all()
+    decided = [decide_all(work, job_id) for job_id in job_ids]
+    return any(decided)
 
 
 def _inspect(work: Work, attempt_id: int, token: str) -> None:

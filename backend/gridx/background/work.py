@@ -1,7 +1,7 @@
 """What every kind of background work shares: its tools, and the care for leases while it computes."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Keeper:
         self._thread.start()
 
     @contextmanager
-    def keeping(self, model: type[Any], row_id: int, token: str) -> Iterator[None]:
+    def keeping(self, model: type[Any], row_id: int, token: str) -> Generator[None]:
         with self._lock:
             self._held[token] = (model, row_id)
         try:
@@ -60,7 +60,7 @@ class Keeper:
                 with self._database.write() as session:
                     for token, (model, row_id) in held:
                         lease.extend(session, model, row_id, token, self._clock.now(), WORK_LEASE_S)
-            except Exception:  # noqa: BLE001 - the next turn tries again; a lost lease is noticed where its result is applied
+            except Exception:
                 _log.warning("leases not extended", exc_info=True)
 
 
@@ -79,7 +79,7 @@ class Work:
         self.keeper = Keeper(self.database, self.clock)
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
+    def folder(self) -> Generator[Path]:
         """A scratch folder beside the store, so that a finished file moves there by rename."""
         parent = self.settings.home / "tmp"
         parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def run_leased(work: Work, model: type[Any], row_id: int, token: str, action: Ca
             action()
         except LeaseLost:
             _log.info("work lost", kind=model.__name__, row=row_id)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job must neither hang nor be tried for ever
+        except Exception as error:
             _log.error("work failed", kind=model.__name__, row=row_id, exc_info=True)
             _put_off(work, model, row_id, token, error, give_up)
 

@@ -4,10 +4,10 @@ SQLite: WAL, foreign keys on, and BEGIN IMMEDIATE for writers, so that a read-th
 half way with "database is locked". PostgreSQL: READ COMMITTED; contested rows change by one guarded UPDATE.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Engine, Integer, MetaData, TypeDecorator, create_engine, event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -49,7 +49,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=_NAMES)
-    type_annotation_map = {datetime: UtcDateTime, int: BigInt}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcDateTime, int: BigInt}
 
 
 class Database:
@@ -62,14 +62,14 @@ class Database:
         self._writer = self.engine.execution_options(gridx_write=True)
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self) -> Generator[Session]:
         """A session that is rolled back at its end. Raises Unavailable when the database cannot be reached."""
         with _outages(), Session(self.engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        """A session that commits at its end, or rolls back when the block raises. Raises Unavailable when the database cannot be reached."""
+    def write(self) -> Generator[Session]:
+        """A session that commits at its end, or rolls back when the block raises. Raises Unavailable as `read` does."""
         with _outages(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
@@ -78,7 +78,7 @@ class Database:
 
 
 @contextmanager
-def _outages() -> Iterator[None]:
+def _outages() -> Generator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
@@ -98,7 +98,7 @@ def _sqlite_engine(url: str, pool_size: int) -> Engine:
     )
 
     @event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+    def _prepare(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
@@ -107,7 +107,7 @@ def _sqlite_engine(url: str, pool_size: int) -> Engine:
         cursor.close()
 
     @event.listens_for(engine, "begin")
-    def _begin(connection: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+    def _begin(connection: Any) -> None:
         is_write = connection.get_execution_options().get("gridx_write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 

@@ -1,6 +1,7 @@
 """The one shape of an error: a status, a stable code, words that say what to do. Domains subclass it beside the service that raises it."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 
 class GridxError(Exception):
@@ -8,7 +9,7 @@ class GridxError(Exception):
 
     status = 400
     code = "bad_request"
-    headers: Mapping[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -32,7 +33,7 @@ class NotFound(GridxError):
 class NotAuthenticated(GridxError):
     status = 401
     code = "not_authenticated"
-    headers = {"WWW-Authenticate": "Bearer"}
+    headers: Mapping[str, str] = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
 class Forbidden(GridxError):
@@ -57,7 +58,7 @@ class Unavailable(GridxError):
 
     status = 503
     code = "unavailable"
-    headers = {"Retry-After": "5"}
+    headers: Mapping[str, str] = MappingProxyType({"Retry-After": "5"})
 
 
 class TooManyAttempts(GridxError):

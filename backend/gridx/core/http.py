@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gridx.core.errors import GridxError, Invalid
 from gridx.core.streams import too_large
+from gridx.core.text import NUL_PATTERN
 
 MAX_JSON_BYTES: Final = 1 << 20
 
@@ -47,24 +48,22 @@ def install_error_handlers(app: FastAPI) -> None:
 class HttpGuard:
     """ASGI middleware: security headers on every answer, a cap on every body, and an answer even when the code below fails.
 
-    Bodies are read whole before the application sees them, up to `max_bytes`, and refused when they hold NaN or Infinity. Not so for the
-    routes named in `streaming`, which read their bodies themselves, once they know the caller: `POST /datasets` names one path,
-    `PUT /files/` all below it.
+    Bodies are read whole before the application sees them, up to `max_bytes`, and refused when they hold NaN or Infinity. Not so on the
+    paths of `streaming`, whose routes read their bodies themselves once they know the caller: `/datasets` is that path alone, `/files/`
+    everything below it. A path maps to the largest Content-Length it lets through, in bytes, or to None where only the route knows.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        streaming: Iterable[str] = (),
+        streaming: Mapping[str, int | None] | None = None,
         max_bytes: int = MAX_JSON_BYTES,
         content_security_policy: str = CONTENT_SECURITY_POLICY,
         is_https: bool = False,
     ) -> None:
         self._app = app
-        names = tuple(streaming)
-        self._streaming = frozenset(names)
-        self._streaming_below = tuple(name for name in names if name.endswith("/"))
+        self._streaming = dict(streaming or {})
         self._max_bytes = max_bytes
         self._headers = {**_HEADERS, "Content-Security-Policy": content_security_policy}
         if is_https:
@@ -93,17 +92,24 @@ class HttpGuard:
             await _unexpected(scope["method"], scope["path"], error)(scope, receive, send_with_headers)
 
     async def _guarded(self, scope: Scope, receive: Receive) -> Receive:
-        route = f"{scope['method']} {scope['path']}"
-        if route in self._streaming or route.startswith(self._streaming_below):
-            return receive
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "")
         size = int(announced) if announced.isdecimal() and len(announced) <= 18 else None
-        if size is not None and size > self._max_bytes:
-            raise too_large(self._max_bytes)
+        is_streaming, limit = self._rule(scope["path"])
+        if size is not None and limit is not None and size > limit:
+            raise too_large(limit)
+        if is_streaming:
+            return receive
         if size == 0 or (size is None and "transfer-encoding" not in headers):
             return receive
         return await _read_whole(receive, self._max_bytes)
+
+    def _rule(self, path: str) -> tuple[bool, int | None]:
+        """Whether the route reads the body itself, and how many announced bytes are let through."""
+        for name, limit in self._streaming.items():
+            if path == name or (name.endswith("/") and path.startswith(name)):
+                return True, limit
+        return False, self._max_bytes
 
     def _add_headers(self, message: Message) -> None:
         headers = MutableHeaders(scope=message)
@@ -190,6 +196,8 @@ def _field(location: Sequence[str | int]) -> str:
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return "this is not JSON"
+    if error["type"] == "string_pattern_mismatch" and error.get("ctx", {}).get("pattern") == NUL_PATTERN:
+        return "must not contain a NUL character"
     message = str(error["msg"])
     if error["type"] == "value_error":
         return message.removeprefix("Value error, ")

@@ -49,11 +49,7 @@ def take(session: Session, model: type[Any], row_id: int, now: datetime, seconds
 
 def extend(session: Session, model: type[Any], row_id: int, token: str, now: datetime, seconds: float) -> bool:
     """Push the expiry of a lease that is still held."""
-    statement = (
-        update(model)
-        .where(model.id == row_id, model.work_token == token)
-        .values(work_expires_at=now + timedelta(seconds=seconds))
-    )
+    statement = update(model).where(model.id == row_id, model.work_token == token).values(work_expires_at=now + timedelta(seconds=seconds))
     return _count(session, statement) == 1
 
 

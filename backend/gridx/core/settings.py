@@ -12,7 +12,7 @@ from gridx.core.errors import ConfigurationError
 
 _SAMPLE_SECRETS = {"change-me", "changeme", "secret", "your_secret_key", "your-secret-key", "dev", "test", "sample"}
 _MIN_SECRET_CHARS = 32
-_SECRET_COMMAND = 'python -c "import secrets; print(secrets.token_hex(32))"'
+_MAKE_ONE = 'python -c "import secrets; print(secrets.token_hex(32))"'
 
 
 class Settings(BaseSettings):
@@ -89,9 +89,7 @@ def load_settings(**overrides: object) -> Settings:
 def _check_secret(secret: str) -> None:
     is_sample = secret.lower() in _SAMPLE_SECRETS or "generate with" in secret.lower() or len(set(secret)) < 8
     if len(secret) < _MIN_SECRET_CHARS or is_sample:
-        raise ConfigurationError(
-            f"JWT_SECRET_KEY is a sample or shorter than {_MIN_SECRET_CHARS} characters. Make one with: {_SECRET_COMMAND}"
-        )
+        raise ConfigurationError(f"JWT_SECRET_KEY is a sample or shorter than {_MIN_SECRET_CHARS} characters. Make one with: {_MAKE_ONE}")
 
 
 def _kept_secret(path: Path) -> str:

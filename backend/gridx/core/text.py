@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator
+from pydantic import StringConstraints
 
+NUL_PATTERN = r"^[^\x00]*$"
 MAX_ID = 2**53
 """The largest whole number that JavaScript holds exactly."""
 
@@ -20,7 +21,8 @@ def check_text(value: str) -> str:
     return value
 
 
-Text = Annotated[str, AfterValidator(check_text)]
-"""Add a length where it is used: `Annotated[Text, StringConstraints(max_length=200)]`."""
+Text = Annotated[str, StringConstraints(pattern=NUL_PATTERN)]
+"""As `check_text`: pydantic itself refuses half a surrogate pair. A pattern and no validator, so that what is added where it is used,
+`Annotated[Text, StringConstraints(strip_whitespace=True, max_length=200)]`, still counts."""
 
 Id = Annotated[int, Ge(1), Le(MAX_ID)]

@@ -28,7 +28,7 @@ def read_jwt(secret: str, audience: Audience, token: str, now: datetime) -> dict
     options = {"require_exp": True, "require_aud": True, "require_sub": True, "verify_exp": False}
     try:
         claims: dict[str, Any] = jwt.decode(token, secret, algorithms=[_ALGORITHM], audience=audience, options=options)
-    except Exception:  # noqa: BLE001 - jose lets RecursionError and others of a hostile header through
+    except Exception:
         raise NotAuthenticated("this token is not valid; log in again") from None
     # The expiry is compared here and not in the library, so that the server's clock can be passed in.
     if int(claims["exp"]) <= now.timestamp():

@@ -2,7 +2,7 @@
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -23,9 +23,6 @@ from gridx.datasets.uploads import Upload, Uploads
 from gridx.storage.deps import StoreDep
 
 router = APIRouter(prefix="/datasets", tags=["datasets"])
-
-STREAMING: Final = ("POST /datasets", "PATCH /datasets/uploads/")
-"""For `HttpGuard`: these routes read their bodies themselves."""
 
 _FORM_OVERHEAD_BYTES = 1 << 20
 _NAME: TypeAdapter[str] = TypeAdapter(DatasetName)

@@ -80,7 +80,9 @@ def logs(body: LogsRequest, agent: CurrentAgent, session: WriteSession) -> LogsR
 
 
 @router.post("/upload_url")
-def upload_url(body: UploadUrlRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep) -> UploadUrlReply:
+def upload_url(
+    body: UploadUrlRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
+) -> UploadUrlReply:
     if body.size > settings.max_update_bytes:
         raise TooLarge(f"model.pth has {body.size} bytes; at most {settings.max_update_bytes} are taken")
     with database.read() as session:

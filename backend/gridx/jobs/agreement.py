@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from gridx.aggregation.checks import compare
@@ -66,7 +66,8 @@ def _refuse_disagreeing(
     """All updates are here and no majority among them agrees: the one at hand is compared with one that differs from it."""
     update = _summary(attempt)
     other = next((_summary(past), where) for past, where in inspected if _summary(past).signature != update.signature)
-    reason = f"the updates of round {subtask.round_number} do not fit together; compared with chunk {other[1].chunk_index}: {compare(other[0], update)}"
+    difference = compare(other[0], update)
+    reason = f"the updates of round {subtask.round_number} do not fit together; compared with chunk {other[1].chunk_index}: {difference}"
     rounds.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
 
 
@@ -93,18 +94,14 @@ def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[
     return None, outstanding == 0
 
 
-def _inspected(session: Session, job_id: int) -> Sequence[tuple[Attempt, Subtask]]:
-    return (
-        session.execute(
-            select(Attempt, Subtask)
-            .join(Subtask, Subtask.id == Attempt.subtask_id)
-            .where(Attempt.job_id == job_id, Attempt.status == "VERIFYING", Attempt.summary.is_not(None), Attempt.update_key.is_not(None))
-            .order_by(Subtask.id)
-            .execution_options(populate_existing=True)
-        )
-        .tuples()
-        .all()
-    )
+def _inspected(session: Session, job_id: int) -> Sequence[Row[Attempt, Subtask]]:
+    return session.execute(
+        select(Attempt, Subtask)
+        .join(Subtask, Subtask.id == Attempt.subtask_id)
+        .where(Attempt.job_id == job_id, Attempt.status == "VERIFYING", Attempt.summary.is_not(None), Attempt.update_key.is_not(None))
+        .order_by(Subtask.id)
+        .execution_options(populate_existing=True)
+    ).all()
 
 
 def _summary(attempt: Attempt) -> UpdateSummary:

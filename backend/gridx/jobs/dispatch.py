@@ -55,9 +55,10 @@ def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now:
 
 def has_work(session: Session, now: datetime) -> bool:
     """Whether anything waits at all. A read-only look that keeps idle polls away from the writer's lock."""
-    return session.scalar(
-        select(exists().where(Subtask.status == "PENDING", Subtask.job_id == Job.id, Job.status == "RUNNING", _is_due(now)))
-    ) or False
+    return (
+        session.scalar(select(exists().where(Subtask.status == "PENDING", Subtask.job_id == Job.id, Job.status == "RUNNING", _is_due(now))))
+        or False
+    )
 
 
 def holds_attempt(session: Session, agent: AgentActor) -> bool:
@@ -70,9 +71,7 @@ def heartbeat(session: Session, agent: AgentActor, beat: HeartbeatRequest, now: 
     if beat.task_id is None or beat.lease_token is None:
         return None
     values = {
-        name: value
-        for name, value in (("phase", beat.phase), ("progress", beat.progress), ("epoch", beat.epoch))
-        if value is not None
+        name: value for name, value in (("phase", beat.phase), ("progress", beat.progress), ("epoch", beat.epoch)) if value is not None
     }
     extended = session.execute(
         update(Attempt)
@@ -184,8 +183,12 @@ def _jobs_in_order(session: Session, agent: AgentActor, warm_job_ids: Sequence[i
 
 
 def _pick(session: Session, agent: AgentActor, job_id: int, now: datetime, settings: Settings) -> Subtask | None:
-    """Lock one subtask of a job for this agent: chunks it trained before come first. Subtasks that it failed wait for another seller, if one is online."""
-    known_chunks = select(Subtask.chunk_index).join(Attempt, Attempt.subtask_id == Subtask.id).where(Attempt.agent_id == agent.id, Subtask.job_id == job_id)
+    """Lock one subtask of a job for this agent. Chunks it trained before come first; those its seller failed wait for another seller."""
+    known_chunks = (
+        select(Subtask.chunk_index)
+        .join(Attempt, Attempt.subtask_id == Subtask.id)
+        .where(Attempt.agent_id == agent.id, Subtask.job_id == job_id)
+    )
     failed_here = exists().where(Attempt.subtask_id == Subtask.id, Attempt.seller_id == agent.owner_id, Attempt.status.in_(_BARS))
     pending = (
         select(Subtask)

@@ -17,9 +17,7 @@ class Job(Leased, Base):
     __table_args__ = (
         UniqueConstraint("owner_id", "idempotency_key"),
         Index("ix_jobs_status", "status"),
-        CheckConstraint(
-            "status IN ('PROCESSING', 'RUNNING', 'AGGREGATING', 'COMPLETED', 'FAILED', 'CANCELLED')", name="status"
-        ),
+        CheckConstraint("status IN ('PROCESSING', 'RUNNING', 'AGGREGATING', 'COMPLETED', 'FAILED', 'CANCELLED')", name="status"),
     )
 
     id: Mapped[int] = mapped_column(BigInt, primary_key=True)

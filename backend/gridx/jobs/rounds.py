@@ -42,7 +42,9 @@ def open_round(
     )
     session.flush()
     job.current_round = number
-    record(session, job.id, now=now, what="round", new="OPEN", text=f"round {number} of {job.rounds} opened with {len(rows_per_chunk)} chunks")
+    record(
+        session, job.id, now=now, what="round", new="OPEN", text=f"round {number} of {job.rounds} opened with {len(rows_per_chunk)} chunks"
+    )
     return opened
 
 
@@ -64,7 +66,15 @@ def accept_update(session: Session, job: Job, subtask: Subtask, attempt: Attempt
 
 
 def end_badly(
-    session: Session, job: Job, subtask: Subtask, attempt: Attempt, status: str, fault: str, reason: str, now: datetime, offline_after_s: float
+    session: Session,
+    job: Job,
+    subtask: Subtask,
+    attempt: Attempt,
+    status: str,
+    fault: str,
+    reason: str,
+    now: datetime,
+    offline_after_s: float,
 ) -> None:
     """An attempt ends without an update: REFUSED, FAILED or LOST. The subtask is tried again, or FAILED, or the job is.
 
@@ -76,7 +86,9 @@ def end_badly(
         move(session, subtask, "CANCELLED", now=now, text=f"chunk {subtask.chunk_index}: {reason}", reason=reason)
         release_rest(session, job, now)
         return
-    earlier = session.scalars(select(Attempt).where(Attempt.subtask_id == subtask.id, Attempt.fault.is_not(None)).order_by(Attempt.id)).all()
+    earlier = session.scalars(
+        select(Attempt).where(Attempt.subtask_id == subtask.id, Attempt.fault.is_not(None)).order_by(Attempt.id)
+    ).all()
     failures = [past for past in earlier if past.fault not in NOT_THE_SCRIPT]
     same = [past for past in failures if past.fault == fault]
     sellers = {past.seller_id for past in same}
@@ -94,7 +106,15 @@ def end_badly(
         _after_subtask(session, job, subtask, now)
     else:
         wait_s = 2.0 ** min(len(earlier) - len(failures), 6) if fault == "agent" else 0.0
-        move(session, subtask, "PENDING", now=now, text=f"{words}; it will be tried again", reason=reason, not_before=now + timedelta(seconds=wait_s))
+        move(
+            session,
+            subtask,
+            "PENDING",
+            now=now,
+            text=f"{words}; it will be tried again",
+            reason=reason,
+            not_before=now + timedelta(seconds=wait_s),
+        )
 
 
 def fail_job(session: Session, job: Job, reason: str, now: datetime) -> None:
@@ -140,19 +160,23 @@ def force_close(session: Session, job: Job, now: datetime) -> None:
     _cancel_open(session, job, "the round was closed by an administrator", now, ("PENDING", "RUNNING", "VERIFYING"))
     job.min_updates = min(job.min_updates, accepted)
     session.flush()
-    close_round_if_ready(session, job, session.scalars(select(Round.id).where(Round.job_id == job.id, Round.number == job.current_round)).one(), now)
+    close_round_if_ready(
+        session, job, session.scalars(select(Round.id).where(Round.job_id == job.id, Round.number == job.current_round)).one(), now
+    )
 
 
 def close_round_if_ready(session: Session, job: Job, round_id: int, now: datetime) -> None:
     """When no subtask of the round is open any more: on to merging, or FAILED when too few updates were accepted."""
     if job.status != "RUNNING":
         return
-    states = dict(session.execute(select(Subtask.status, func.count()).where(Subtask.round_id == round_id).group_by(Subtask.status)).tuples().all())
+    states = dict(session.execute(select(Subtask.status, func.count()).where(Subtask.round_id == round_id).group_by(Subtask.status)).all())
     open_count = sum(count for status, count in states.items() if status not in SUBTASK_ENDS)
     accepted = states.get("COMPLETED", 0)
     if accepted + open_count < job.min_updates:
         reasons = session.execute(
-            select(Subtask.chunk_index, Subtask.reason).where(Subtask.round_id == round_id, Subtask.status == "FAILED").order_by(Subtask.chunk_index)
+            select(Subtask.chunk_index, Subtask.reason)
+            .where(Subtask.round_id == round_id, Subtask.status == "FAILED")
+            .order_by(Subtask.chunk_index)
         ).all()
         words = "; ".join(f"chunk {index}: {reason}" for index, reason in reasons)
         fail_job(session, job, f"round {job.current_round} cannot reach {job.min_updates} updates: {words}", now)

@@ -1,19 +1,20 @@
 """The buyers' routes."""
 
+from datetime import datetime
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
-from starlette.datastructures import UploadFile
 
 from gridx.accounts.deps import Actor, BuyerUser, CurrentUser
-from gridx.core.clock import Clock
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
 from gridx.core.errors import NotFound
 from gridx.core.settings import Settings
+from gridx.datasets import service as datasets
+from gridx.datasets.receive import Form, receive_form
 from gridx.jobs import artifacts, service, views
-from gridx.jobs.forms import UPLOAD_SCHEMA, read_upload, store_upload
+from gridx.jobs.forms import FILE_LIMITS, UPLOAD_SCHEMA, read_upload
 from gridx.jobs.schemas import (
     ArtifactList,
     ArtifactView,
@@ -33,28 +34,46 @@ from gridx.storage.deps import StoreDep
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 LINK_S = 3600.0
+_FORM_OVERHEAD_BYTES = 2 * 1024 * 1024
 JobId = Annotated[int, Path(ge=1, le=2**53)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
 
 
 @router.post("/upload", status_code=201, openapi_extra=UPLOAD_SCHEMA)
 async def upload(
-    request: Request, actor: BuyerUser, database: DatabaseDep, store: StoreDep, settings: SettingsDep, clock: ClockDep, idempotency_key: IdempotencyKey = None
+    request: Request,
+    actor: BuyerUser,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    clock: ClockDep,
+    idempotency_key: IdempotencyKey = None,
 ) -> JobCreated:
     """Submit a job with its files in one multipart form. The body is read only after the caller is known."""
-    async with request.form(max_files=4, max_fields=40, max_part_size=2 * 1024 * 1024) as form:
-        return await to_thread.run_sync(_upload, dict(form), actor, database, store, settings, clock, idempotency_key)
+    limits = FILE_LIMITS | {"file_data": settings.max_upload_bytes}
+    async with receive_form(request, settings.home / "tmp", file_limits=limits, limit=sum(limits.values()) + _FORM_OVERHEAD_BYTES) as form:
+        return await to_thread.run_sync(_upload, form, actor, database, store, settings, clock.now(), idempotency_key)
 
 
 @router.post("", status_code=201)
 def submit(
-    body: JobRequest, actor: BuyerUser, database: DatabaseDep, store: StoreDep, settings: SettingsDep, clock: ClockDep, idempotency_key: IdempotencyKey = None
+    body: JobRequest,
+    actor: BuyerUser,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    clock: ClockDep,
+    idempotency_key: IdempotencyKey = None,
 ) -> JobCreated:
     """Submit a job over a dataset that was uploaded before."""
     script, requirements = body.script.encode(), body.requirements.encode()
+    dataset_id = body.dataset_id
+    if dataset_id is None:
+        with database.read() as session:
+            dataset_id = datasets.find_by_name(session, actor, body.dataset_name or "").id
     order = service.Submission(
         options=body,
-        dataset_id=body.dataset_id,
+        dataset_id=dataset_id,
         script=script,
         requirements=requirements,
         idempotency_key=idempotency_key,
@@ -121,7 +140,8 @@ def list_artifacts(job_id: JobId, actor: CurrentUser, session: ReadSession, stor
     names = set(ArtifactView.model_fields) - {"url"}
     return ArtifactList(
         items=[
-            ArtifactView(url=store.signed_get(item.key, LINK_S, item.filename), **{name: getattr(item, name) for name in names}) for item in found
+            ArtifactView(url=store.signed_get(item.key, LINK_S, item.filename), **{name: getattr(item, name) for name in names})
+            for item in found
         ]
     )
 
@@ -157,9 +177,14 @@ def logs(
 
 
 def _upload(
-    form: dict[str, UploadFile | str], actor: Actor, database: Database, store: ObjectStore, settings: Settings, clock: Clock, idempotency_key: str | None
+    form: Form,
+    actor: Actor,
+    database: Database,
+    store: ObjectStore,
+    settings: Settings,
+    now: datetime,
+    idempotency_key: str | None,
 ) -> JobCreated:
-    now = clock.now()
     parts = read_upload(form)
     request_hash = service.hash_request(parts.options, parts.script, parts.requirements, parts.data_identity())
     with database.read() as session:
@@ -167,7 +192,11 @@ def _upload(
         if earlier is not None:
             return _created(earlier)
     service.check_order(database, actor, parts.options, parts.script, parts.requirements)
-    dataset_id = parts.dataset_id or store_upload(parts, actor, database, store, settings, now)
+    dataset_id = parts.dataset_id
+    if parts.data is not None:
+        name = parts.data.filename or f"{parts.options.title}.csv"
+        dataset_id = datasets.create_from_file(database, store, actor, parts.data.path, name=name, sha256=parts.data.sha256, now=now).id
+    assert dataset_id is not None  # read_upload demands one of the two
     order = service.Submission(parts.options, dataset_id, parts.script, parts.requirements, idempotency_key, request_hash)
     return _created(service.submit(database, store, actor, order, now, settings))
 

@@ -3,9 +3,9 @@
 import math
 import shlex
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, model_validator
 
 from gridx.core.text import Text
 from gridx_protocol import Needs
@@ -31,15 +31,15 @@ def _walk(value: Any, depth: int) -> None:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         raise ValueError("integers beyond 2**53 lose digits in JSON")
     if isinstance(value, dict):
-        if len(value) > 200:  # pyright: ignore[reportUnknownArgumentType]
+        if len(value) > 200:
             raise ValueError("more than 200 entries in one object")
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+        for key, item in value.items():
             _walk(key, depth + 1)
             _walk(item, depth + 1)
     if isinstance(value, list):
-        if len(value) > 1000:  # pyright: ignore[reportUnknownArgumentType]
+        if len(value) > 1000:
             raise ValueError("more than 1,000 entries in one list")
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
+        for item in value:
             _walk(item, depth + 1)
 
 
@@ -80,10 +80,18 @@ class JobOptions(BaseModel):
 class JobRequest(JobOptions):
     """POST /jobs: a script over a dataset that was uploaded before."""
 
-    dataset_id: Annotated[int, Field(ge=1, le=2**53)]
+    dataset_id: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    dataset_name: Annotated[Text, Field(min_length=1, max_length=255)] | None = None
+    """The newest of the caller's datasets with this name; instead of `dataset_id`."""
     script: Annotated[Text, Field(min_length=1, max_length=1024 * 1024)]
     requirements: Annotated[Text, Field(max_length=64 * 1024)] = ""
     chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS, validation_alias=AliasChoices("chunks", "shard_count"))] = 5
+
+    @model_validator(mode="after")
+    def _names_one_dataset(self) -> Self:
+        if (self.dataset_id is None) == (self.dataset_name is None):
+            raise ValueError("give either dataset_id or dataset_name")
+        return self
 
 
 class JobCreated(BaseModel):

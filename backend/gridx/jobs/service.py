@@ -118,7 +118,9 @@ def check_funds(session: Session, actor: Actor, options: JobOptions) -> None:
         raise ledger.InsufficientFunds(wallet, price, balance)
 
 
-def replayed(session: Session, actor: Actor, key: str | None, request_hash: str | None, now: datetime, settings: Settings) -> Submitted | None:
+def replayed(
+    session: Session, actor: Actor, key: str | None, request_hash: str | None, now: datetime, settings: Settings
+) -> Submitted | None:
     """The answer that an earlier call with this Idempotency-Key got. Raises IdempotencyConflict when its body was another."""
     if key is None:
         return None
@@ -235,7 +237,9 @@ def _insert(
     dataset = _usable_dataset(session, actor, order)
     idle = idle_agents(session, now, settings)
     if options.require_idle and idle < options.chunks:
-        raise NotEnoughIdleAgents(f"{options.chunks} idle agents are asked for and {idle} are idle now; wait, or submit without require_idle")
+        raise NotEnoughIdleAgents(
+            f"{options.chunks} idle agents are asked for and {idle} are idle now; wait, or submit without require_idle"
+        )
     units, price = price_of(options)
     job = Job(
         owner_id=actor.id,
@@ -299,8 +303,8 @@ def as_mapping(value: str, field: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Invalid(f"{field}: not JSON ({error})") from None
     if not isinstance(parsed, dict):
-        raise Invalid(f"{field}: expected a JSON object such as {{\"epochs\": 5}}")
-    return parsed  # pyright: ignore[reportUnknownVariableType]
+        raise Invalid(f'{field}: expected a JSON object such as {{"epochs": 5}}')
+    return parsed
 
 
 def _no_constant(name: str) -> None:

@@ -64,7 +64,16 @@ def move(session: Session, row: Job | Subtask, to: str, *, now: datetime, text: 
         raise IllegalStep(f"{_name(row)} is no longer {old}")
     session.refresh(row)
     subtask_id = row.id if isinstance(row, Subtask) else None
-    record(session, row.id if isinstance(row, Job) else row.job_id, now=now, what=model.__name__.lower(), old=old, new=to, text=text, subtask_id=subtask_id)
+    record(
+        session,
+        row.id if isinstance(row, Job) else row.job_id,
+        now=now,
+        what=model.__name__.lower(),
+        old=old,
+        new=to,
+        text=text,
+        subtask_id=subtask_id,
+    )
     notify(session)
 
 

@@ -72,11 +72,14 @@ class SellerTask(BaseModel):
 def summary(session: Session, now: datetime, offline_after_s: float) -> SummaryView:
     """Counts of machines and jobs."""
     status = _status(now, offline_after_s)
-    rows = session.execute(select(status, func.count()).where(Agent.removed_at.is_(None)).group_by(status)).tuples().all()
+    rows = session.execute(select(status, func.count()).where(Agent.removed_at.is_(None)).group_by(status)).all()
     machines = dict(rows)
     cores = session.execute(select(Agent.hardware).where(agents.is_online(now, offline_after_s))).scalars()
     started = func.sum(case((Job.started_at.is_not(None), 1), else_=0))
-    states = {state: (count, begun or 0) for state, count, begun in session.execute(select(Job.status, func.count(), started).group_by(Job.status))}
+    states = {
+        state: (count, begun or 0)
+        for state, count, begun in session.execute(select(Job.status, func.count(), started).group_by(Job.status))
+    }
     live = [states.get(state, (0, 0)) for state in ("PROCESSING", "RUNNING", "AGGREGATING")]
     running = sum(begun for _, begun in live)
     idle, busy = machines.get("IDLE", 0), machines.get("BUSY", 0)
@@ -94,7 +97,14 @@ def summary(session: Session, now: datetime, offline_after_s: float) -> SummaryV
 
 
 def list_agents(
-    session: Session, viewer_id: int, now: datetime, offline_after_s: float, *, status: str | None = None, owner_id: int | None = None, agent_id: str | None = None
+    session: Session,
+    viewer_id: int,
+    now: datetime,
+    offline_after_s: float,
+    *,
+    status: str | None = None,
+    owner_id: int | None = None,
+    agent_id: str | None = None,
 ) -> list[AgentView]:
     """Machines with their state, by name. `status` may also be ONLINE."""
     state = _status(now, offline_after_s)
@@ -107,16 +117,16 @@ def list_agents(
         statement = statement.where(state.in_(("IDLE", "BUSY")))
     elif status is not None:
         statement = statement.where(state == status)
-    rows = session.execute(statement).tuples().all()
+    rows = session.execute(statement).all()
     ids = [agent.id for agent, _ in rows]
     done = dict(
         session.execute(
             select(Attempt.agent_id, func.count()).where(Attempt.agent_id.in_(ids), Attempt.status == "ACCEPTED").group_by(Attempt.agent_id)
-        )
-        .tuples()
-        .all()
+        ).all()
     )
-    current = dict(session.execute(select(Attempt.agent_id, Attempt.subtask_id).where(Attempt.agent_id.in_(ids), Attempt.status == "RUNNING")).tuples().all())
+    current = dict(
+        session.execute(select(Attempt.agent_id, Attempt.subtask_id).where(Attempt.agent_id.in_(ids), Attempt.status == "RUNNING")).all()
+    )
     return [_view(agent, state, done.get(agent.id, 0), current.get(agent.id), agent.owner_id == viewer_id) for agent, state in rows]
 
 
@@ -130,7 +140,11 @@ def get_agent(session: Session, viewer_id: int, agent_id: str, now: datetime, of
 def seller_tasks(session: Session, seller_id: int, limit: int = 200) -> list[SellerTask]:
     """What a seller's machines worked on, newest first."""
     rows = session.execute(
-        select(Attempt, Subtask).join(Subtask, Subtask.id == Attempt.subtask_id).where(Attempt.seller_id == seller_id).order_by(Attempt.id.desc()).limit(limit)
+        select(Attempt, Subtask)
+        .join(Subtask, Subtask.id == Attempt.subtask_id)
+        .where(Attempt.seller_id == seller_id)
+        .order_by(Attempt.id.desc())
+        .limit(limit)
     )
     return [
         SellerTask(
@@ -148,11 +162,11 @@ def seller_tasks(session: Session, seller_id: int, limit: int = 200) -> list[Sel
             started_at=attempt.started_at,
             finished_at=attempt.finished_at,
         )
-        for attempt, subtask in rows.tuples()
+        for attempt, subtask in rows
     ]
 
 
-def _status(now: datetime, offline_after_s: float) -> ColumnElement[str]:
+def _status(now: datetime, offline_after_s: float) -> ColumnElement[AgentStatus]:
     busy = exists().where(and_(Attempt.agent_id == Agent.id, Attempt.status == "RUNNING"))
     return case((~agents.is_online(now, offline_after_s), "OFFLINE"), (busy, "BUSY"), else_="IDLE")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from gridx.datasets.models import Dataset
@@ -27,12 +27,18 @@ from gridx.ledger import accounts as ledger_accounts
 from gridx_protocol import Needs
 
 _MAX_EVENTS = 200
+_ATTEMPT_FIELDS = set(AttemptView.model_fields) - {"attempt"}
+_SUMMARY_FIELDS = set(JobSummary.model_fields) - {"dataset_name", "completed_subtasks"}
 
 
 def list_jobs(session: Session, owner_id: int, limit: int = 200) -> list[JobSummary]:
     """The newest jobs of a buyer."""
     rows = session.execute(
-        select(Job, Dataset.name).join(Dataset, Dataset.id == Job.dataset_id).where(Job.owner_id == owner_id).order_by(Job.id.desc()).limit(limit)
+        select(Job, Dataset.name)
+        .join(Dataset, Dataset.id == Job.dataset_id)
+        .where(Job.owner_id == owner_id)
+        .order_by(Job.id.desc())
+        .limit(limit)
     ).all()
     done = _completed(session, [job.id for job, _ in rows])
     return [JobSummary(**_summary(job, name, done.get(job.id, 0))) for job, name in rows]
@@ -166,10 +172,7 @@ def _log_text(log: AttemptLog) -> str:
 
 
 def _summary(job: Job, dataset_name: str, completed: int) -> dict[str, Any]:
-    names = (
-        "id title status reason dataset_id chunks rounds current_round strategy partitioner price total_subtasks created_at started_at finished_at"
-    )
-    return {name: getattr(job, name) for name in names.split()} | {"dataset_name": dataset_name, "completed_subtasks": completed}
+    return {name: getattr(job, name) for name in _SUMMARY_FIELDS} | {"dataset_name": dataset_name, "completed_subtasks": completed}
 
 
 def _completed(session: Session, job_ids: Sequence[int]) -> dict[int, int]:
@@ -178,7 +181,7 @@ def _completed(session: Session, job_ids: Sequence[int]) -> dict[int, int]:
         .where(Subtask.job_id.in_(job_ids), Subtask.status == "COMPLETED", Subtask.kind == "train")
         .group_by(Subtask.job_id)
     )
-    return dict(rows.tuples().all())
+    return dict(rows.all())
 
 
 def _rounds(session: Session, job: Job) -> list[RoundView]:
@@ -236,29 +239,20 @@ def _subtask_view(subtask: Subtask, attempts: Sequence[Attempt], now: datetime) 
         attempts=[
             AttemptView(
                 attempt=attempt.number,
-                **{
-                    name: getattr(attempt, name)
-                    for name in (
-                        "agent_id status phase progress epoch loss accuracy reason fault train_s started_at finished_at paid".split()
-                    )
-                },
+                **{name: getattr(attempt, name) for name in _ATTEMPT_FIELDS},
             )
             for attempt in attempts
         ],
     )
 
 
-def _accepted(session: Session, job_id: int) -> Sequence[tuple[Attempt, Subtask]]:
-    return (
-        session.execute(
-            select(Attempt, Subtask)
-            .join(Subtask, Subtask.id == Attempt.subtask_id)
-            .where(Attempt.job_id == job_id, Attempt.status == "ACCEPTED")
-            .order_by(Subtask.id)
-        )
-        .tuples()
-        .all()
-    )
+def _accepted(session: Session, job_id: int) -> Sequence[Row[Attempt, Subtask]]:
+    return session.execute(
+        select(Attempt, Subtask)
+        .join(Subtask, Subtask.id == Attempt.subtask_id)
+        .where(Attempt.job_id == job_id, Attempt.status == "ACCEPTED")
+        .order_by(Subtask.id)
+    ).all()
 
 
 def _mean(pairs: Sequence[tuple[Attempt, Subtask]], name: str) -> float | None:

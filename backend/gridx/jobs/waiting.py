@@ -24,9 +24,7 @@ def waiting_for(session: Session, job: Job, now: datetime, offline_after_s: floa
             select(Subtask.status, func.count())
             .where(Subtask.job_id == job.id, Subtask.round_number == job.current_round)
             .group_by(Subtask.status)
-        )
-        .tuples()
-        .all()
+        ).all()
     )
     left = job.chunks - counts.get("COMPLETED", 0) - counts.get("FAILED", 0)
     parts = [f"round {job.current_round} of {job.rounds}: waiting for {left} of {job.chunks} updates"]
@@ -50,9 +48,14 @@ def _what_agents(session: Session, job: Job, now: datetime, offline_after_s: flo
     ]
     if not suited:
         return f"an agent that meets the job's needs ({_needs(job)}): {len(online)} online, none does"
-    busy = session.scalar(
-        select(func.count()).select_from(Attempt).where(Attempt.status == "RUNNING", Attempt.agent_id.in_([agent.id for agent in suited]))
-    ) or 0
+    busy = (
+        session.scalar(
+            select(func.count())
+            .select_from(Attempt)
+            .where(Attempt.status == "RUNNING", Attempt.agent_id.in_([agent.id for agent in suited]))
+        )
+        or 0
+    )
     if busy >= len(suited):
         return f"an agent: all {len(suited)} that could do it are busy"
     return "an agent to ask for work"

@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
@@ -16,7 +16,7 @@ from gridx.storage.links import Link, LinkSigner, expiry
 
 _TEMPORARY = ".tmp"
 _READ_ONLY = 0o440
-_PUT_TRIES = 5
+_PUT_TRIES = 20
 
 
 class LocalStore:
@@ -129,16 +129,17 @@ class LocalStore:
 
     def _place(self, temporary: Path, target: Path) -> None:
         for tries_left in reversed(range(_PUT_TRIES)):
-            target.parent.mkdir(parents=True, exist_ok=True)
             try:
+                target.parent.mkdir(parents=True, exist_ok=True)
                 temporary.replace(target)
                 break
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
                 # `delete` of a neighbour removed the emptied folder in between.
                 if not tries_left:
                     raise
         for parent in target.parents:
-            _flush(parent)
+            with suppress(FileNotFoundError):  # deleted again already
+                _flush(parent)
             if parent == self.root:
                 break
 

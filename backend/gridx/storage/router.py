@@ -18,9 +18,6 @@ from gridx.storage.local import LocalStore
 
 router = APIRouter(prefix="/files", tags=["files"])
 
-STREAMING: Final = ("PUT /files/",)
-"""For `HttpGuard`: this route reads its body itself."""
-
 FILE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
