@@ -244,7 +244,7 @@ def follow(buyer: Person, processes: Processes, job_id: int, options: argparse.N
             raise Trouble(f"the job is still {job['status']} after {options.timeout:.0f} s")
         time.sleep(0.3)
     if job["status"] != "COMPLETED":
-        raise Trouble(f"the job is {job['status']}: {job.get('reason') or 'no reason given'}")
+        raise Trouble(f"the job is {job['status']}: {(job.get('reason') or 'no reason given')[:1000]}")
     measure_new_rounds(buyer, job_id, progress, measure)
     return progress
 

@@ -70,21 +70,14 @@ class Processes:
 
     def tail(self, name: str, lines: int = 15) -> str:
         with contextlib.suppress(OSError):
-            return "\n".join(self.log(name).read_text(errors="replace").splitlines()[-lines:])
+            return "\n".join(line[:400] for line in self.log(name).read_text(errors="replace").splitlines()[-lines:])
         return ""
 
-    def stop(self, patience_s: float = 15.0) -> None:
-        """Asks all groups to end, the last started first, then makes them."""
-        for process in reversed(self._running.values()):
-            if process.poll() is None:
-                _signal_group(process.pid, signal.SIGTERM)
-        deadline = time.monotonic() + patience_s
-        for process in self._running.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(deadline - time.monotonic(), 0))
-            # The head may be gone and a member of its group not.
-            _signal_group(process.pid, signal.SIGKILL)
-            process.wait()
+    def stop(self) -> None:
+        """Ends all groups: first those started after the server, which still have outcomes to report to it, then the server."""
+        processes = list(self._running.values())
+        _end(processes[1:])
+        _end(processes[:1])
         self._running.clear()
 
 
@@ -168,6 +161,22 @@ def agent_command(server: str, name: str, state_dir: Path, sandbox: Sandbox) -> 
     """`gridx-worker run`; its key comes in the environment (GRIDX_KEY), where `ps` does not show it."""
     command = [str(BIN / "gridx-worker"), "run", "--server", server, "--name", name, "--sandbox", sandbox, "--state-dir", str(state_dir)]
     return [*command, "--python", sys.executable] if sandbox == "process" else command
+
+
+def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
+    """Ends these groups: asks, asks again (an agent then gives up its attempt and says so), and after some seconds makes them."""
+    for patience_s in (2, 12):
+        for process in processes:
+            if process.poll() is None:
+                _signal_group(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + patience_s
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(deadline - time.monotonic(), 0))
+    for process in processes:
+        # The head may be gone and a member of its group not.
+        _signal_group(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _signal_group(pid: int, number: int) -> None:

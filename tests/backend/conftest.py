@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from passlib.hash import bcrypt_sha256  # pyright: ignore[reportAttributeAccessIssue] - made at run time
 from pydantic import SecretStr
 
 import gridx.tables  # noqa: F401 - create_all needs every table
@@ -73,7 +74,7 @@ def store(tmp_path: Path, clock: FakeClock) -> LocalStore:
 @pytest.fixture(autouse=True)
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes of the same kind with 2^4 instead of 2^12 turns."""
-    monkeypatch.setattr(passwords, "bcrypt_sha256", passwords.bcrypt_sha256.using(rounds=4))
+    monkeypatch.setattr(passwords, "bcrypt_sha256", bcrypt_sha256.using(rounds=4))
 
 
 @pytest.fixture

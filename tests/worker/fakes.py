@@ -195,6 +195,7 @@ class Output:
     data: bytes = b""
     keep: int = 1_000_000
     total: int = 0
+    _trigger: tuple[Callable[[int], bool], Callable[[], None]] | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def __call__(self, block: bytes) -> None:
@@ -202,6 +203,12 @@ class Output:
             self.total += len(block)
             self.data = (self.data + block)[-self.keep :]
             self._changed.notify_all()
+        if self._trigger and self._trigger[0](self.total):
+            self._trigger[1]()
+
+    def when(self, condition: Callable[[int], bool], action: Callable[[], None]) -> None:
+        """Acts as soon as the bytes that came so far meet the condition."""
+        self._trigger = (condition, action)
 
     def wait_for(self, part: bytes) -> None:
         with self._changed:

@@ -26,9 +26,10 @@ ALLOWED_GLOBALS: Final = frozenset(
     | {("torch", f"{name}Storage") for name in _STORAGES}
 )
 _ALLOWED_OPCODES = frozenset(
-    "PROTO STOP MARK POP POP_MARK GLOBAL REDUCE BUILD NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT"
-    " BINUNICODE BINPERSID BINGET LONG_BINGET BINPUT LONG_BINPUT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE"
-    " TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND APPENDS SETITEM SETITEMS".split()
+    {"PROTO", "STOP", "MARK", "POP", "POP_MARK", "GLOBAL", "REDUCE", "BUILD", "NONE", "NEWTRUE", "NEWFALSE"}
+    | {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "BINPERSID"}
+    | {"BINGET", "LONG_BINGET", "BINPUT", "LONG_BINPUT", "EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE"}
+    | {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "APPEND", "APPENDS", "SETITEM", "SETITEMS"}
 )
 # Globals that have an explanation of their own: (module or its first part, part of the name, code, words).
 _EXPLAINED = (
@@ -129,9 +130,7 @@ def _check_magic(head: bytes, size: int) -> None:
     raise UpdateRefused("no_torch_archive", f"model.pth is no file that torch.save wrote; {SAVE_STATE_DICT}")
 
 
-def _check_entries(
-    source: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo], size: int, caps: UpdateCaps
-) -> str:
+def _check_entries(source: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo], size: int, caps: UpdateCaps) -> str:
     """Checks names, sizes and places of all entries against the directory and the local headers; returns the root."""
     if len(infos) > caps.max_tensors + 16:
         raise UpdateRefused("too_many_tensors", f"model.pth has {len(infos)} entries; {caps.max_tensors} are accepted")

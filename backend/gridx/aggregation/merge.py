@@ -11,6 +11,7 @@ with the models, and little with their number.
 import math
 import os
 import queue
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -87,7 +88,9 @@ def merge(
         state_specs = _state_specs(layout.specs, rule.state_names)
         keeps_state = bool(rule.state_names)
         state = open_fitting(stack, state_in if keeps_state else None, state_specs, "the strategy's state")
-        job = _Job(layout.specs, sources, previous, state, rule, _Weights.of(rows))
+        counts = np.array(rows, dtype=np.float64)
+        weights, uniform = _Weights.of(rows), _Weights.of([1] * len(rows))
+        job = _Job(layout.specs, sources, previous, state, rule, counts, weights, uniform)
         writer = stack.enter_context(CanonicalWriter(out, layout))
         state_writer: CanonicalWriter | None = None
         if keeps_state and state_out is not None:
@@ -115,25 +118,32 @@ def merge(
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Rows over their greatest common divisor, scaled by a power of two so that no sum exceeds the largest value.
+    """Integer weights times a power of two, so that no sum exceeds the largest value: mean = sum(scaled * w) / divisor.
 
-    mean = sum(scaled[k] * w[k]) / divisor. The products are exact for every dtype but float64.
+    The products are exact for every dtype but float64.
     """
 
-    rows: Vector
-    scaled: Vector | None  # None: all updates weigh the same, and the plain sum is taken
+    scaled: Vector
     divisor: float
+    count: int
+    equal: bool  # all weigh the same: the plain sum over the count is the same number, and cheaper
 
     @classmethod
     def of(cls, rows: Sequence[int]) -> "_Weights":
         common = math.gcd(*rows)
         reduced = [count // common for count in rows]
-        if all(count == 1 for count in reduced):
-            scaled, total = None, float(len(reduced))
+        scale = 2.0 ** -math.ceil(math.log2(sum(reduced)))
+        scaled = np.array(reduced, dtype=np.float64) * scale
+        return cls(scaled, sum(reduced) * scale, len(rows), equal=all(count == 1 for count in reduced))
+
+    def mean(self, values: Vector, out: Vector, scratch: Vector, *, wide: bool) -> None:
+        """Writes the mean over axis 0 to `out`. `wide`: the values may be so large that their plain sum overflows."""
+        if self.equal and not wide:
+            tree_sum(values, None, out, scratch)
+            out /= self.count
         else:
-            scale = 2.0 ** -math.ceil(math.log2(sum(reduced)))
-            scaled, total = np.array(reduced, dtype=np.float64) * scale, sum(reduced) * scale
-        return cls(np.array(rows, dtype=np.float64), scaled, total)
+            tree_sum(values, self.scaled, out, scratch)
+            out /= self.divisor
 
 
 @dataclass(slots=True)
@@ -175,7 +185,9 @@ class _Job:
     previous: Source | None
     state: Source | None
     rule: Strategy
+    rows: Vector
     weights: _Weights
+    uniform: _Weights
 
     def run(self, window: list[Segment], space: _Workspace) -> _Part:
         """Merges one window; raises UpdateUnreadable, OSError."""
@@ -187,7 +199,7 @@ class _Job:
                 merged = narrow(result[segment.at : segment.at + segment.count], segment.spec.dtype)
             else:
                 merged = self._integers(segment, space)
-            part.outputs.append((segment.tensor, memoryview(merged.view(np.uint8))))
+            part.outputs.append((segment.tensor, merged.view(np.uint8).data))
         return part
 
     def _floats(self, segments: list[Segment], space: _Workspace, part: _Part) -> Vector:
@@ -197,21 +209,23 @@ class _Job:
         for segment in segments:
             widen(self._read(segment, space), segment.spec.dtype, values[:, segment.at : segment.at + segment.count])
         previous = self._previous(segments, space, size)
-        tree_sum(values, self.weights.scaled, mean, scratch)
-        mean /= self.weights.divisor
-        if self.weights.scaled is not None:
-            tree_sum(values, None, uniform, scratch)
-            uniform /= len(values)
+        wide = any(segment.spec.dtype == "float64" for segment in segments)
+        self.weights.mean(values, mean, scratch, wide=wide)
+        if not self.weights.equal:
+            self.uniform.mean(values, uniform, scratch, wide=wide)
             part.sums.delta = _distance(mean, uniform, scratch)
-        block = Block(values, self.weights.rows, mean, previous, _trainable(segments, size), self._state(segments, size))
+        block = Block(values, self.rows, mean, previous, _trainable(segments, size), self._state(segments, size))
         result = self.rule.combine(block)
         if previous is not None:
             part.sums.step = _distance(result, previous, scratch)
-        for number, row in enumerate(values):
-            part.sums.distances[number] = _distance(row, result, scratch)
+        if np.may_share_memory(result, values):
+            result = result.copy()
+        np.subtract(values, result, out=values)  # the updates are not needed any more
+        with np.errstate(over="ignore"):
+            np.minimum(np.einsum("kf,kf->k", values, values), sys.float_info.max, out=part.sums.distances)
         for segment, index, name in self._state_places(segments):
             piece = block.state[name][segment.at : segment.at + segment.count]
-            part.states.append((index, memoryview(piece.view(np.uint8))))
+            part.states.append((index, piece.view(np.uint8).data))
         return result
 
     def _read(self, segment: Segment, space: _Workspace) -> Bytes:
@@ -258,8 +272,7 @@ class _Job:
         """Row-weighted mean, half to even, shape (n,); what all agree on stays exactly, beyond 2^53 too."""
         stacked = self._read(segment, space).view(NUMPY[segment.spec.dtype])
         mean, scratch = np.empty((2, segment.count))
-        tree_sum(stacked.astype(np.float64), self.weights.scaled, mean, scratch)
-        mean /= self.weights.divisor
+        self.weights.mean(stacked.astype(np.float64), mean, scratch, wide=True)
         low, high = stacked.min(axis=0), stacked.max(axis=0)
         with np.errstate(invalid="ignore"):  # 2^63 is chosen away below
             rounded = np.rint(mean).astype(stacked.dtype)
@@ -295,9 +308,7 @@ def _in_order(job: _Job, stack: ExitStack) -> Iterator[_Part]:
 
 def _state_specs(specs: Sequence[TensorSpec], names: tuple[str, ...]) -> list[TensorSpec]:
     """A float64 tensor per floating-point tensor and state vector."""
-    return [
-        TensorSpec(f"{name}.{spec.name}", "float64", spec.shape) for spec in specs if spec.dtype in FLOATS for name in names
-    ]
+    return [TensorSpec(f"{name}.{spec.name}", "float64", spec.shape) for spec in specs if spec.dtype in FLOATS for name in names]
 
 
 def _trainable(segments: list[Segment], size: int) -> NDArray[np.bool_]:
@@ -309,7 +320,7 @@ def _trainable(segments: list[Segment], size: int) -> NDArray[np.bool_]:
 
 
 def _distance(left: Vector, right: Vector, scratch: Vector) -> float:
-    """Sum of squared differences; NumPy's pairwise sum, the same on every processor, which BLAS is not."""
-    np.subtract(left, right, out=scratch)
-    np.multiply(scratch, scratch, out=scratch)
-    return float(scratch.sum())
+    """Sum of squared differences, by einsum: BLAS would start threads of its own."""
+    with np.errstate(over="ignore"):
+        np.subtract(left, right, out=scratch)
+        return min(float(np.einsum("f,f->", scratch, scratch)), sys.float_info.max)

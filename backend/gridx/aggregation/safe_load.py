@@ -14,9 +14,11 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from functools import cache
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from gridx.aggregation.summary import UpdateCaps, UpdateRefused, UpdateSummary
 
@@ -24,7 +26,9 @@ _ANSWER_BYTES: Final = 64 << 20
 _SLACK_BYTES: Final = 512 << 20
 _CONTEXT = multiprocessing.get_context("forkserver")
 _START = threading.Lock()
-_ready = False
+
+if TYPE_CHECKING:  # a generic class for the type checker only
+    _Pipe = Connection[Any, Any]
 
 
 def verify_in_child(source: Path, canonical: Path, caps: UpdateCaps, timeout_s: float = 120.0) -> UpdateSummary:
@@ -32,7 +36,7 @@ def verify_in_child(source: Path, canonical: Path, caps: UpdateCaps, timeout_s: 
 
     A child that dies, hangs past `timeout_s` or passes its limits is a refused upload. Thread-safe.
     """
-    receiver, sender = _CONTEXT.Pipe(duplex=False)
+    receiver, sender = cast("tuple[_Pipe, _Pipe]", _CONTEXT.Pipe(duplex=False))
     child = _CONTEXT.Process(target=_child, args=(sender, str(source), str(canonical), json.dumps(asdict(caps))), daemon=True)
     with receiver:
         with sender:
@@ -60,21 +64,23 @@ def warm_up() -> None:
     child.join()
 
 
-def _start(child: multiprocessing.process.BaseProcess) -> None:
-    global _ready
+def _start(child: BaseProcess) -> None:
     with _START:
-        if not _ready:
-            # The main module is preloaded too, or every child would import it anew.
-            _CONTEXT.set_forkserver_preload(["__main__", "torch", "gridx.aggregation.update_file"])
-            _ready = True
+        _preload()
         child.start()
+
+
+@cache
+def _preload() -> None:
+    # The main module too, or every child would import it anew.
+    _CONTEXT.set_forkserver_preload(["__main__", "torch", "gridx.aggregation.update_file"])
 
 
 def _nothing() -> None:
     return
 
 
-def _await(child: multiprocessing.process.BaseProcess, receiver: Connection, deadline: float) -> bytes | None:
+def _await(child: BaseProcess, receiver: "_Pipe", deadline: float) -> bytes | None:
     """The child's answer; b"" when it died without one, None when the time is over."""
     while (left := deadline - time.monotonic()) > 0:
         ready = wait([receiver, child.sentinel], timeout=left)
@@ -115,12 +121,12 @@ def _remove_leftovers(canonical: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _child(sender: Connection, source: str, canonical: str, caps_json: str) -> None:
+def _child(sender: "_Pipe", source: str, canonical: str, caps_json: str) -> None:
     """The child's whole life."""
     caps = UpdateCaps(**json.loads(caps_json))
-    from gridx.aggregation.update_file import inspect_update  # preloaded in the fork server; the caller stays torch-free
-
     import torch
+
+    from gridx.aggregation.update_file import inspect_update  # preloaded in the fork server; the caller stays torch-free
 
     torch.set_num_threads(1)
     _limit(os.stat(source).st_size, caps)
@@ -156,4 +162,5 @@ def _limit(size: int, caps: UpdateCaps) -> None:
         _, hard = resource.getrlimit(kind)
         value = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
         # SIGXCPU at the soft limit tells what happened; one second later comes SIGKILL.
-        resource.setrlimit(kind, (value, value + 1 if kind == resource.RLIMIT_CPU and hard in (resource.RLIM_INFINITY,) else value))
+        unbounded = hard == resource.RLIM_INFINITY
+        resource.setrlimit(kind, (value, value + 1 if kind == resource.RLIMIT_CPU and unbounded else value))

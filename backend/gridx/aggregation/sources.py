@@ -37,7 +37,7 @@ class Source:
 
     def read(self, tensor: int, start: int, into: Bytes) -> None:
         """Fills `into` from byte `start` of a tensor; raises OSError, EOFError."""
-        view = memoryview(into)
+        view = into.data
         offset = self.offsets[tensor] + start
         fd = self.fd if self.fd is not None else os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -94,7 +94,8 @@ class UpdateSummary:
     def from_json(cls, value: dict[str, Any]) -> "UpdateSummary":
         """The inverse of `to_json`, also after a journey through JSON text."""
         tensors = tuple(TensorSpec(t["name"], t["dtype"], tuple(t["shape"])) for t in value["tensors"])
-        return cls(**(value | {"tensors": tensors}))
+        fields: dict[str, Any] = {**value, "tensors": tensors}
+        return cls(**fields)
 
 
 def signature(tensors: Sequence[TensorSpec]) -> str:

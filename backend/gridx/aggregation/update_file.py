@@ -102,8 +102,7 @@ def _check_tensor(name: str, tensor: Tensor) -> TensorSpec:
     if tensor.numel() * tensor.element_size() > storage:
         raise UpdateRefused(
             "bad_tensor",
-            f"{name!r} claims {tensor.numel()} elements and has {storage} bytes of data; save tensor.clone() of"
-            " expanded tensors",
+            f"{name!r} claims {tensor.numel()} elements and has {storage} bytes of data; save tensor.clone() of expanded tensors",
         )
     return TensorSpec(name=name, dtype=dtype, shape=tuple(tensor.shape))
 
@@ -128,7 +127,7 @@ def _write(writer: CanonicalWriter, index: int, tensor: Tensor) -> None:
     for block in _blocks(tensor):
         if block.dtype == torch.bool:
             block = block.view(torch.uint8) != 0  # a stranger's bool may hold any byte
-        writer.write(index, memoryview(block.view(torch.uint8).numpy()))
+        writer.write(index, block.view(torch.uint8).numpy().data)
 
 
 def _blocks(tensor: Tensor) -> tuple[Tensor, ...]:

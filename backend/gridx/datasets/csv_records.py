@@ -6,9 +6,6 @@ header + records is the file byte for byte. A record's extent includes its line 
 """
 
 import codecs
-import csv
-import io
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,34 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from gridx.datasets.csv_lexer import BLOCK_BYTES, LineLexer, Lines, Positions, count_line_ends, read_blocks
+from gridx.datasets.csv_sniff import BOM, SAMPLE_BYTES, CsvRefused, detect_delimiter, read_header, refuse_binary
+
+__all__ = ["CsvRefused", "CsvScan", "line_blocks", "record_blocks", "scan"]
 
 MAX_RECORD_BYTES: Final = 16 << 20
-DELIMITERS: Final = (",", ";", "\t", "|")
-_BOM = codecs.BOM_UTF8
-_SAMPLE_BYTES = 1 << 16
-_SAMPLE_RECORDS = 50
-_MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"PAR1", "a Parquet file"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook (.xls)"),
-    (b"SQLite format 3\x00", "an SQLite database"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\xfd7zXZ\x00", "an xz archive"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
-    (b"\x89HDF\r\n", "an HDF5 file"),
-    (b"ARROW1", "an Arrow file"),
-    (b"%PDF-", "a PDF document"),
-)
+LineEnd = bytes
 _LINE_END_NAMES = {b"\n": "LF", b"\r\n": "CRLF", b"\r": "CR"}
-
-
-class CsvRefused(ValueError):
-    """The file can not be dealt to chunks. `line` counts physical lines from 1, as editors do."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        self.line = line
-        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +37,7 @@ class CsvScan:
     header_end: int
     has_bom: bool
     ends_with_newline: bool
-    line_end: bytes
+    line_end: LineEnd
     plain: bool = False
     warnings: list[str] = field(default_factory=list[str])
 
@@ -73,7 +49,8 @@ class CsvScan:
     def from_json(cls, value: dict[str, Any]) -> "CsvScan":
         """The inverse of `to_json`."""
         line_ends = {name: line_end for line_end, name in _LINE_END_NAMES.items()}
-        return cls(**(value | {"line_end": line_ends[value["line_end"]]}))
+        fields: dict[str, Any] = {**value, "line_end": line_ends[value["line_end"]]}
+        return cls(**fields)
 
 
 def scan(path: Path, *, block_bytes: int = BLOCK_BYTES, max_record_bytes: int = MAX_RECORD_BYTES) -> CsvScan:
@@ -82,10 +59,10 @@ def scan(path: Path, *, block_bytes: int = BLOCK_BYTES, max_record_bytes: int = 
     Memory: some tens of times `block_bytes`, whatever the file's size; the header adds at most one record.
     """
     with path.open("rb") as file:
-        sample = file.read(_SAMPLE_BYTES)
-    _refuse_binary(sample)
-    bom = len(_BOM) if sample.startswith(_BOM) else 0
-    delimiter = _detect_delimiter(sample[bom:], whole=len(sample) < _SAMPLE_BYTES)
+        sample = file.read(SAMPLE_BYTES)
+    refuse_binary(sample)
+    bom = len(BOM) if sample.startswith(BOM) else 0
+    delimiter = detect_delimiter(sample[bom:], whole=len(sample) < SAMPLE_BYTES)
     reading = _Reading(LineLexer(ord(delimiter)), offset=bom, max_record_bytes=max_record_bytes)
     last = b""
     for block in read_blocks(path, bom, block_bytes):
@@ -94,9 +71,7 @@ def scan(path: Path, *, block_bytes: int = BLOCK_BYTES, max_record_bytes: int = 
     return reading.finish(path, delimiter, last, bom)
 
 
-def record_blocks(
-    path: Path, scan: CsvScan, *, block_bytes: int = BLOCK_BYTES
-) -> Iterator[tuple[bytes, Positions]]:
+def record_blocks(path: Path, scan: CsvScan, *, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, Positions]]:
     """The records in order as (whole records' bytes, offset in them at which each begins, int64, first one 0).
 
     The blocks joined are the file from `scan.header_end` on; a record ends where the next begins. One block holds
@@ -180,9 +155,7 @@ class _Reading:
             raise _not_utf8(lexer.lines + 1)
         if lexer.in_quotes:
             line = lexer.quote_line
-            raise CsvRefused(
-                f"line {line}: a quote opens here and is never closed; close it, or double it if it is data", line
-            )
+            raise CsvRefused(f"line {line}: a quote opens here and is never closed; close it, or double it if it is data", line)
         if self.starts == 0:
             raise CsvRefused("the file holds blank lines only; it needs a header line and at least one record")
         fields = lexer.open_fields + 1
@@ -190,7 +163,7 @@ class _Reading:
             raise _ragged(self.record_line, fields, self.expected)
         if self.starts == 1 or self.header_end is None:
             raise CsvRefused("the file holds a header and no records; add the rows to train on")
-        columns, line_end = _read_header(path, bom, self.header_end, delimiter)
+        columns, line_end = read_header(path, bom, self.header_end, delimiter)
         kinds = [n for n in (lexer.lf, lexer.crlf, lexer.cr) if n]
         ends_with_newline = last.endswith((b"\n", b"\r"))
         plain = lexer.lines == lexer.ended and self.blank_lines == 0 and len(kinds) == 1
@@ -270,13 +243,11 @@ class _Reading:
         if self.lexer.in_quotes:
             line = self.lexer.quote_line
             return CsvRefused(
-                f"line {line}: the quote that opens here is not closed within {megabytes:g} MB; close it, or double it"
-                " if it is data",
+                f"line {line}: the quote that opens here is not closed within {megabytes:g} MB; close it, or double it if it is data",
                 line,
             )
         return CsvRefused(
-            f"line {line}: the record that begins here is larger than {megabytes:g} MB; split it or drop its largest"
-            " column",
+            f"line {line}: the record that begins here is larger than {megabytes:g} MB; split it or drop its largest column",
             line,
         )
 
@@ -296,68 +267,6 @@ def _not_utf8(line: int) -> CsvRefused:
     )
 
 
-def _refuse_binary(sample: bytes) -> None:
-    if not sample or sample == _BOM:
-        raise CsvRefused("the file is empty; it needs a header line and at least one record")
-    name = next((name for magic, name in _MAGIC if sample.startswith(magic)), None)
-    if sample.startswith(b"PK\x03\x04"):
-        excel = b"xl/" in sample or b"[Content_Types].xml" in sample
-        name = "an Excel workbook (.xlsx)" if excel else "a zip archive"
-    if name is not None:
-        raise CsvRefused(f"this is {name}, not a CSV; export its rows as a CSV in UTF-8")
-    if sample.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise CsvRefused("the file is UTF-32; save it as UTF-8", 1)
-    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_utf16(sample[:512]):
-        raise CsvRefused("the file is UTF-16 (Excel's 'Unicode text'); save it as 'CSV UTF-8'", 1)
-
-
-def _looks_utf16(head: bytes) -> bool:
-    """Latin text in UTF-16 has a NUL in every second byte."""
-    half = len(head) // 2
-    return half >= 4 and any(
-        head[side::2].count(0) > 0.7 * half and head[1 - side :: 2].count(0) == 0 for side in (0, 1)
-    )
-
-
-def _detect_delimiter(sample: bytes, *, whole: bool) -> str:
-    """The candidate that splits the first records into the same number of fields, more than one; else a comma."""
-    text = sample.decode("utf-8", errors="replace")
-    best, best_score = ",", (0.0, 0)
-    for delimiter in DELIMITERS:
-        counts: list[int] = []
-        try:
-            for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-                if record:
-                    counts.append(len(record))
-                if len(counts) == _SAMPLE_RECORDS:
-                    break
-        except csv.Error:
-            continue
-        if len(counts) > 1 and len(counts) < _SAMPLE_RECORDS and not whole:
-            counts.pop()  # the sample cuts it
-        if not counts or counts[0] < 2:
-            continue
-        score = (counts.count(counts[0]) / len(counts), counts[0])
-        if score > best_score:
-            best, best_score = delimiter, score
-    return best
-
-
-def _read_header(path: Path, bom: int, header_end: int, delimiter: str) -> tuple[list[str], bytes]:
-    """(column names, the header's line end)."""
-    with path.open("rb", buffering=0) as file:
-        raw = os.pread(file.fileno(), header_end - bom, bom)
-    try:
-        names = next(filter(None, csv.reader(io.StringIO(raw.decode(), newline=""), delimiter=delimiter)))
-    except csv.Error as error:
-        raise CsvRefused(f"line 1: the header can not be read ({error}); shorten its column names", 1) from None
-    first = raw.lstrip(b"\r\n")
-    content = first.rstrip(b"\r\n")
-    tail = first[len(content) :]
-    line_end = b"\r\n" if tail.startswith(b"\r\n") else tail[:1]
-    return names, line_end
-
-
 def _warnings(reading: _Reading, columns: list[str], mixed_ends: bool) -> list[str]:
     lexer = reading.lexer
     found: list[str] = []
@@ -374,10 +283,7 @@ def _warnings(reading: _Reading, columns: list[str], mixed_ends: bool) -> list[s
     if mixed_ends:
         found.append(f"mixed line ends: {lexer.lf} LF, {lexer.crlf} CRLF, {lexer.cr} CR")
     if lexer.stray_quotes:
-        found.append(
-            f"{lexer.stray_quotes} quotes inside unquoted fields, the first on line {lexer.first_stray_line}; kept as"
-            " data"
-        )
+        found.append(f"{lexer.stray_quotes} quotes inside unquoted fields, the first on line {lexer.first_stray_line}; kept as data")
     if lexer.tails:
         found.append(f"{lexer.tails} closing quotes with text after them; read as Python's csv module does")
     if reading.blank_lines:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 MAX_CHUNKS: Final = 1 << 16
 
-Deal = NDArray[np.uint8] | NDArray[np.uint16]
+Deal = NDArray[np.uint8 | np.uint16]
 
 
 class TooFewRows(ValueError):
@@ -21,9 +21,7 @@ class TooFewRows(ValueError):
     def __init__(self, rows: int, chunks: int) -> None:
         self.rows = rows
         self.chunks = chunks
-        super().__init__(
-            f"{rows} row{'s' * (rows != 1)} can not be dealt to {chunks} chunks; ask for {rows} chunks or fewer"
-        )
+        super().__init__(f"{rows} row{'s' * (rows != 1)} can not be dealt to {chunks} chunks; ask for {rows} chunks or fewer")
 
 
 class UnknownPartitioner(ValueError):
@@ -41,9 +39,7 @@ class Partitioner(Protocol):
     of the column a partitioner asks for, shape (rows,), when its options name one.
     """
 
-    def __call__(
-        self, rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None
-    ) -> Deal | None: ...
+    def __call__(self, rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None: ...
 
 
 def deal(
@@ -82,9 +78,7 @@ def chunk_sizes(dealt: Deal | None, rows: int, chunks: int) -> NDArray[np.int64]
     return sizes
 
 
-def _contiguous(
-    rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None
-) -> Deal | None:
+def _contiguous(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
     """Consecutive rows, as the seed systems cut them."""
     return None
 

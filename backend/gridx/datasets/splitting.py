@@ -101,8 +101,7 @@ def split(
         writer.publish()
     return SplitResult(
         chunks=[
-            ChunkFile(path=path, rows=int(rows), bytes=size, sha256=sha256)
-            for (path, size, sha256), rows in zip(files, sizes, strict=True)
+            ChunkFile(path=path, rows=int(rows), bytes=size, sha256=sha256) for (path, size, sha256), rows in zip(files, sizes, strict=True)
         ],
         map_path=map_path,
         map_sha256=map_sha256,
@@ -154,9 +153,7 @@ def _slices(block: bytes, starts: NDArray[np.int64]) -> list[bytes]:
     return [block[a:b] for a, b in pairwise([*starts.tolist(), len(block)])]
 
 
-def _copy_dealt(
-    source: Path, scan: CsvScan, dealt: Deal, chunks: int, writer: "_Writer", block_bytes: int
-) -> int:
+def _copy_dealt(source: Path, scan: CsvScan, dealt: Deal, chunks: int, writer: "_Writer", block_bytes: int) -> int:
     """Sends each record to its chunk; returns the bytes moved."""
     row = 0
     moved = 0
@@ -188,9 +185,7 @@ def _record_lists(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tup
             yield block, _slices(block, starts)
 
 
-def _copy_contiguous(
-    source: Path, scan: CsvScan, sizes: NDArray[np.int64], writer: "_Writer", block_bytes: int
-) -> int:
+def _copy_contiguous(source: Path, scan: CsvScan, sizes: NDArray[np.int64], writer: "_Writer", block_bytes: int) -> int:
     """Sends consecutive records to consecutive chunks; returns the bytes moved."""
     moved = 0
     chunk = 0
@@ -214,9 +209,7 @@ def _copy_contiguous(
     return moved
 
 
-def _counted_blocks(
-    source: Path, scan: CsvScan, block_bytes: int
-) -> Iterator[tuple[bytes, int, NDArray[np.int64] | None]]:
+def _counted_blocks(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tuple[bytes, int, NDArray[np.int64] | None]]:
     """(block of whole records, how many, where each begins); the last is None where counting alone is cheaper."""
     if not scan.plain:
         for block, starts in record_blocks(source, scan, block_bytes=block_bytes):

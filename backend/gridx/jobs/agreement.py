@@ -85,13 +85,26 @@ def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[
     outstanding = sum(status not in SUBTASK_ENDS for status in states) - len(inspected)
     chunks = sum(status not in ("FAILED", "CANCELLED") for status in states)
     winner, count = votes.most_common(1)[0]
+    taking_part = _sellers(session, round_)
     sellers_for = sum(votes_of.most_common(1)[0][0] == winner for votes_of in by_seller.values())
     has_chunks = count * 2 > chunks
-    has_sellers = len(by_seller) == 1 or sellers_for * 2 > len(by_seller)
+    has_sellers = len(taking_part) == 1 or sellers_for * 2 > len(taking_part)
     # When nobody else can vote any more, a tie among sellers is broken by the chunks.
     if has_chunks and (has_sellers or outstanding == 0):
         return summaries[winner], outstanding == 0
     return None, outstanding == 0
+
+
+def _sellers(session: Session, round_: Round) -> set[int]:
+    """Sellers who uploaded an update of the round or are at work on one."""
+    return set(
+        session.scalars(
+            select(Attempt.seller_id)
+            .join(Subtask, Subtask.id == Attempt.subtask_id)
+            .where(Subtask.round_id == round_.id, Attempt.status.in_(("RUNNING", "VERIFYING")))
+            .distinct()
+        )
+    )
 
 
 def _inspected(session: Session, job_id: int) -> Sequence[Row[Attempt, Subtask]]:

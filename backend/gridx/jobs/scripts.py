@@ -11,6 +11,7 @@ MAX_SCRIPT_BYTES = 1024 * 1024
 MAX_REQUIREMENTS_BYTES = 64 * 1024
 MAX_REQUIREMENT_LINES = 200
 MAX_REQUIREMENT_CHARS = 300
+_LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also split at characters that belong to no text file
 _MODEL_FILE = "model.pth"
 _PATH = re.compile(r"^(\.{0,2}/|~|[A-Za-z]:\\|file:)|\.(whl|zip|tar\.gz|tgz)$")
 
@@ -65,7 +66,7 @@ def check_requirements(text: bytes) -> list[str]:
     if len(text) > MAX_REQUIREMENTS_BYTES:
         raise RequirementsRefused(f"file_req: {len(text)} bytes; at most {MAX_REQUIREMENTS_BYTES} are taken")
     try:
-        lines = text.decode("utf-8-sig").splitlines()
+        lines = _LINE_END.split(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = text[: error.start].count(b"\n") + 1
         raise RequirementsRefused(f"file_req: line {line} is not UTF-8") from None

@@ -1,13 +1,13 @@
 """Accounts on a real database of each kind: races, throttling, administration."""
 
-import threading
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from gridx.accounts import service, throttle
+from gridx.accounts.models import LoginFailure
 from gridx.accounts.passwords import hash_password, verify_password
 from gridx.core.db import Database
 from gridx.core.errors import GridxError, NotFound, TooManyAttempts
@@ -15,27 +15,9 @@ from gridx.core.settings import Settings
 from gridx.ledger.check import check
 from gridx.ledger.transfers import ReferenceTaken
 from tests.backend.conftest import FakeClock
+from tests.backend.racing import in_threads
 
 PASSWORD = SecretStr("correct horse")
-
-
-def in_threads(work: Callable[[int], Any], count: int) -> list[Any]:
-    gate = threading.Barrier(count)
-    results: list[Any] = [None] * count
-
-    def run(number: int) -> None:
-        gate.wait()
-        try:
-            results[number] = work(number)
-        except GridxError as error:
-            results[number] = error
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 @pytest.fixture
@@ -51,7 +33,7 @@ class TestAddUser:
             with database.write() as session:
                 return service.add_user(session, email="a@x.org", password_hash="h", role="buyer", now=clock.now()).id
 
-        results = in_threads(work, 6)
+        results = in_threads([partial(work, number) for number in range(6)])
         assert sum(isinstance(result, int) for result in results) == 1
         assert sum(isinstance(result, service.EmailTaken) for result in results) == 5
         with database.read() as session:
@@ -63,7 +45,7 @@ class TestAddUser:
                 user = service.add_user(session, email=f"{number}@x.org", password_hash="h", role="buyer", now=clock.now())
                 return service.credits_of(session, user.id)
 
-        assert in_threads(work, 6) == [100] * 6
+        assert in_threads([partial(work, number) for number in range(6)]) == [100] * 6
 
 
 class TestRegister:
@@ -78,7 +60,7 @@ class TestRegister:
                     session, settings, email=f"{number}@x.org", password_hash="h", role="buyer", invite=code, now=clock.now()
                 ).id
 
-        results = in_threads(work, 5)
+        results = in_threads([partial(work, number) for number in range(5)])
         assert sum(isinstance(result, int) for result in results) == 1
         assert sum(isinstance(result, service.RegistrationClosed) for result in results) == 4
 
@@ -92,7 +74,7 @@ class TestLogIn:
         def work(_: int) -> Any:
             return service.log_in(database, email=ada.email, password=SecretStr("wrong"), ip="1.2.3.4", now=clock.now())
 
-        results = in_threads(work, 14)
+        results = in_threads([partial(work, number) for number in range(14)])
         assert sum(isinstance(result, service.WrongCredentials) for result in results) == throttle.MOST_PER_EMAIL
         assert sum(isinstance(result, TooManyAttempts) for result in results) == 4
 
@@ -130,7 +112,7 @@ class TestThrottle:
         clock.advance(400)
         with database.write() as session:
             throttle.sweep_login_failures(session, clock.now())
-            assert session.query(throttle.LoginFailure).count() == 2
+            assert session.query(LoginFailure).count() == 2
 
 
 class TestAdministration:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-Maker = Callable[[Path], None]
+Maker = Callable[[Path], object]
 
 
 def good_state() -> dict[str, torch.Tensor]:
@@ -140,6 +140,11 @@ def gadget(path: Path) -> None:
     torch.save({"w": torch.ones(2), "x": Gadget()}, path)
 
 
+def bytes_in_front(path: Path) -> None:
+    torch.save(good_state(), path)
+    path.write_bytes(b"#!" + path.read_bytes())
+
+
 def script(path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(good_state(), buffer)
@@ -156,8 +161,8 @@ HOSTILE: dict[str, tuple[str, Maker]] = {
     "nan": ("not_finite", saved(nan(float("nan")))),
     "infinity": ("not_finite", saved(nan(float("inf")))),
     "half_infinity": ("not_finite", saved({"w": torch.full((3,), float("-inf"), dtype=torch.bfloat16)})),
-    "empty_file": ("empty_file", lambda path: path.write_bytes(b"") and None),
-    "text": ("no_torch_archive", lambda path: path.write_bytes(b"hello") and None),
+    "empty_file": ("empty_file", lambda path: path.write_bytes(b"")),
+    "text": ("no_torch_archive", lambda path: path.write_bytes(b"hello")),
     "plain_pickle": ("no_torch_archive", plain_pickle),
     "legacy": ("legacy_format", legacy),
     "gadget": ("unsafe_pickle", gadget),
@@ -199,7 +204,7 @@ HOSTILE: dict[str, tuple[str, Maker]] = {
     "absolute_path": ("bad_archive", rezipped(renamed("/etc/cron.d/evil"))),
     "backslash": ("bad_archive", rezipped(renamed("archive\\evil"))),
     "two_roots": ("bad_archive", rezipped(renamed("other/version"))),
-    "bytes_in_front": ("no_torch_archive", lambda path: (torch.save(good_state(), path), path.write_bytes(b"#!" + path.read_bytes()))[0]),
+    "bytes_in_front": ("no_torch_archive", bytes_in_front),
     "torchscript": ("torchscript", script),
     "many_views": ("too_large", saved({str(i): t for i, t in enumerate([torch.zeros(1 << 20)] * 600)})),
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Merging against the closed form, in exact arithmetic where it counts."""
 
 import hashlib
+import os
 import pickle
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gridx.aggregation import merge as merge_module
+from gridx.aggregation import sources
 from gridx.aggregation.canonical import NotCanonical
 from gridx.aggregation.merge import NoRows, UpdateUnreadable, merge
 from gridx.aggregation.precision import narrow, tree_sum
@@ -64,8 +66,8 @@ def random_state(seed: int, scale: float = 1.0) -> State:
 
 
 class TestFedAvg:
-    @settings(max_examples=100, deadline=None)
-    @given(data=st.data(), count=st.integers(1, 40))
+    @settings(max_examples=40, deadline=None)
+    @given(data=st.data(), count=st.integers(1, 20))
     def test_float32_is_the_exact_mean_within_one_ulp(
         self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, count: int
     ) -> None:
@@ -80,9 +82,9 @@ class TestFedAvg:
             tolerance = max(Fraction(float(np.spacing(np.abs(found)))), Fraction(largest) * len(rows) / 2**52)
             assert abs(Fraction(float(found)) - exact) <= tolerance
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(
-        values=st.lists(st.floats(1e-3, 1e3, width=16), min_size=2, max_size=20),
+        values=st.lists(st.floats(2**-9, 512, width=16), min_size=2, max_size=20),
         rows=st.lists(st.integers(1, 1000), min_size=20, max_size=20),
         dtype=st.sampled_from(["float16", "bfloat16"]),
     )
@@ -140,9 +142,10 @@ class TestFedAvg:
 
     def test_largest_values_do_not_overflow(self, tmp_path: Path) -> None:
         state = {"d": torch.tensor([1.7e308, -1.7e308], dtype=torch.float64), "f": torch.tensor([3.4e38])}
-        result = merged(tmp_path, [state] * 20, list(range(100, 120)))
-        assert torch.isfinite(result["d"]).all()
-        assert torch.isfinite(result["f"]).all()
+        for rows in (list(range(100, 120)), [7] * 20):
+            result = merged(tmp_path, [state] * 20, rows)
+            assert torch.allclose(result["d"], state["d"], rtol=1e-15)
+            assert torch.equal(result["f"], state["f"])
 
     def test_keys_in_another_order_are_matched_by_name(self, tmp_path: Path) -> None:
         first, second = random_state(1), random_state(2)
@@ -159,7 +162,7 @@ class TestDeterminism:
         updates = [(path, 100 + number) for number, path in enumerate(paths)]
         reports = [merge(updates, paths[0], tmp_path / "a.pth")]
         for cores in (1, 2, 4):
-            monkeypatch.setattr(merge_module.os, "cpu_count", lambda cores=cores: cores)
+            monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
             reports.append(merge(updates, paths[0], tmp_path / "b.pth"))
         assert all(report == reports[0] for report in reports)
         assert hashlib.sha256((tmp_path / "a.pth").read_bytes()).hexdigest() == reports[0].sha256
@@ -252,13 +255,13 @@ class TestRefusals:
 
     def test_an_update_cut_off_while_it_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         paths = write(tmp_path, [{"w": torch.ones(500_000)} for _ in range(3)])
-        whole = merge_module.open_updates
+        whole = sources.open_updates
 
         def then_cut(*args: object) -> object:
-            sources = whole(*args)  # pyright: ignore[reportArgumentType]
+            opened = whole(*args)  # pyright: ignore[reportArgumentType]
             with paths[2].open("r+b") as file:
                 file.truncate(10_000)
-            return sources
+            return opened
 
         monkeypatch.setattr(merge_module, "open_updates", then_cut)
         with pytest.raises(UpdateUnreadable) as unreadable:

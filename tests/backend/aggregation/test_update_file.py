@@ -169,12 +169,6 @@ class TestVerifyInChild:
         assert refused.value.code == "timeout"
         assert [path.name for path in tmp_path.iterdir()] == ["model.pth"]
 
-    def test_no_memory_at_all(self, tmp_path: Path) -> None:
-        source = tmp_path / "model.pth"
-        torch.save(good_state(), source)
-        with pytest.raises(UpdateRefused):
-            verify_in_child(source, tmp_path / "out.pth", UpdateCaps(memory_bytes=0))
-
     def test_a_death_by_signal_is_a_refused_upload(self) -> None:
         assert safe_load._death(-11, CAPS).code == "crashed"
         assert "SIGSEGV" in safe_load._death(-11, CAPS).detail

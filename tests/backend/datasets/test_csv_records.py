@@ -2,6 +2,7 @@
 
 import csv
 import io
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ class TestScan:
             assert starts.dtype == np.int64
             assert starts[0] == 0
             edges = [*starts.tolist(), len(data)]
-            pieces += [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+            pieces += [data[a:b] for a, b in pairwise(edges)]
         assert raw[: found.header_end] + b"".join(pieces) == raw
         expected = records_by_csv(raw, delimiter)[1:]
         assert [records_by_csv(piece, delimiter) for piece in pieces] == [[record] for record in expected]
@@ -69,9 +70,7 @@ class TestScan:
         raw=st.text(st.sampled_from(list('a,;"\n\r')), min_size=1, max_size=30).map(lambda body: f"h,i\n{body}".encode()),
         block=BLOCKS,
     )
-    def test_any_bytes_are_read_as_csv_does_or_refused(
-        self, tmp_path_factory: pytest.TempPathFactory, raw: bytes, block: int
-    ) -> None:
+    def test_any_bytes_are_read_as_csv_does_or_refused(self, tmp_path_factory: pytest.TempPathFactory, raw: bytes, block: int) -> None:
         try:
             _, found = scan_bytes(tmp_path_factory.mktemp("csv"), raw, block_bytes=block)
         except CsvRefused:
@@ -175,6 +174,6 @@ class TestRefusals:
             scan_bytes(tmp_path, raw, block_bytes=16, max_record_bytes=64)
 
     def test_a_long_utf8_character_cut_by_every_block(self, tmp_path: Path) -> None:
-        raw = "a,b\n".encode() + "漢字é😀,1\n".encode() * 20
+        raw = b"a,b\n" + "漢字é😀,1\n".encode() * 20
         for block in range(1, 12):
             assert scan_bytes(tmp_path, raw, block_bytes=block)[1].rows == 20

@@ -107,7 +107,7 @@ class TestReceiveForm:
             (body(part('name="a"', b"x" * (1 << 20) + b"x")), {}),
         ],
     )
-    def test_what_is_too_large_leaves_nothing(self, tmp_path: Path, sent: bytes, limits: dict[str, int]) -> None:
+    def test_what_is_too_large_leaves_nothing(self, tmp_path: Path, sent: bytes, limits: dict[str, Any]) -> None:
         with pytest.raises(TooLarge):
             receive([sent], tmp_path, **limits)
         assert list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from fastapi.testclient import TestClient
 
@@ -107,6 +108,34 @@ class TestUploadDataset:
         answer = api.post("/datasets", content=iter(Pulled(20)), headers=headers)
         assert answer.status_code == 401
         assert leftovers(settings) == []
+
+    @pytest.mark.parametrize(("method", "path"), [("POST", "/datasets"), ("PATCH", "/datasets/uploads/" + "0" * 32)])
+    @pytest.mark.parametrize("content_type", ["text/csv", "multipart/form-data; boundary=x", "application/json"])
+    def test_not_a_byte_is_asked_for_before_the_caller_is_known(self, api: TestClient, method: str, path: str, content_type: str) -> None:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            raise AssertionError("the body was asked for")
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = {"content-type": content_type, "content-length": str(10**10), "upload-offset": "0"}
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "server": ("testserver", 80),
+            "client": ("127.0.0.1", 1),
+        }
+        anyio.run(api.app, scope, receive, send)
+        assert sent[0]["status"] == 401
 
     def test_sellers_are_refused(self, api: TestClient, log_in: LogIn) -> None:
         answer = api.post("/datasets", content=CSV, headers=log_in("s@example.com", "seller").headers)

@@ -1,8 +1,10 @@
 """Records in = records out, byte for byte, each in one chunk."""
 
 import hashlib
+import os
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridx.datasets import splitting
 from gridx.datasets.csv_records import CsvRefused, record_blocks, scan
 from gridx.datasets.partitioners import TooFewRows, UnknownPartitioner, chunk_sizes, contiguous_sizes, deal
 from gridx.datasets.splitting import SourceChanged, SplitResult, restore, split
@@ -22,7 +23,7 @@ def records(path: Path) -> list[bytes]:
     out: list[bytes] = []
     for data, starts in record_blocks(path, found):
         edges = [*starts.tolist(), len(data)]
-        out += [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+        out += [data[a:b] for a, b in pairwise(edges)]
     return out
 
 
@@ -122,7 +123,7 @@ class TestSplit:
         def full(*_: object) -> int:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(splitting.os, "write", full)
+        monkeypatch.setattr(os, "write", full)
         with pytest.raises(OSError, match="No space"):
             split(source, scan(source), "iid", 2, 0, tmp_path / "out")
         assert list((tmp_path / "out").iterdir()) == []
@@ -132,7 +133,7 @@ class TestSplit:
         result = split(source, scan(source), "iid", 2, 0, tmp_path / "out")
         with pytest.raises(ValueError, match="row map"):
             restore(result.map_path, [result.chunks[0].path], tmp_path / "back.csv")
-        with pytest.raises(ValueError, match="fewer records|chunks hold"):
+        with pytest.raises(ValueError, match=r"fewer records|chunks hold"):
             restore(result.map_path, [result.chunks[1].path] * 2, tmp_path / "back.csv")
         assert not (tmp_path / "back.csv").exists()
 

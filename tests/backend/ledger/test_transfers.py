@@ -1,6 +1,5 @@
 """Credits move once, whole, and never out of nothing."""
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from gridx.ledger.accounts import balance, escrow_code, held, open_account, wall
 from gridx.ledger.check import check
 from gridx.ledger.models import MINT
 from gridx.ledger.transfers import InsufficientFunds, ReferenceTaken, hold, lock, movements, release, settle, transfer
+from tests.backend.racing import in_threads
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 BUYER, SELLER, ESCROW = wallet_code(1), wallet_code(2), escrow_code(12)
@@ -40,26 +40,6 @@ def move(session: Session, reference: str, source: str, target: str, amount: int
 def balances(database: Database, *codes: str) -> list[int]:
     with database.read() as session:
         return [balance(session, code) for code in codes]
-
-
-def in_threads(works: list[Callable[[], Any]]) -> list[Any]:
-    """Run all at the same moment; each one's return value or exception, in order."""
-    gate = threading.Barrier(len(works))
-    results: list[Any] = [None] * len(works)
-
-    def run(place: int, work: Callable[[], Any]) -> None:
-        gate.wait()
-        try:
-            results[place] = work()
-        except Exception as error:
-            results[place] = error
-
-    threads = [threading.Thread(target=run, args=item) for item in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 class TestTransfer:

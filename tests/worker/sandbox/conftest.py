@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,53 +74,44 @@ def pip_settings(folder: Path) -> PipSettings:
     return PipSettings(find_links=(str(folder),), no_index=True)
 
 
-@pytest.fixture
-def wheels(tmp_path: Path) -> Path:
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    return folder
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only place that packages come from; shared by a module's tests, so that each uses names of its own."""
+    return tmp_path_factory.mktemp("wheels")
 
 
-@pytest.fixture
-def make_process(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Bench]]:
-    for name in list(os.environ):
-        if name.startswith("PIP_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    made: list[ProcessSandbox] = []
-
-    def make() -> Bench:
-        folder = tmp_path / "process"
-        folder.mkdir()
-        made.append(ProcessSandbox(folder=folder, limits=LIMITS))
-        return Bench(made[-1], tmp_path)
-
-    yield make
-    for sandbox in made:
+@pytest.fixture(scope="module")
+def process_sandbox(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessSandbox]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("PIP_")]:
+            patch.delenv(name)
+        patch.setenv("PIP_FIND_LINKS", str(wheels))
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_CONFIG_FILE", os.devnull)
+        sandbox = ProcessSandbox(folder=tmp_path_factory.mktemp("process"), limits=LIMITS)
+        yield sandbox
         sandbox.close()
 
 
+@pytest.fixture(scope="module")
+def docker_sandbox(wheels: Path, tmp_path_factory: pytest.TempPathFactory, sandbox_image: str) -> Iterator[DockerSandbox]:
+    folder, client = tmp_path_factory.mktemp("docker"), docker.from_env(timeout=60)
+    sandbox = DockerSandbox(client, agent_id="agent-1", folder=folder, limits=LIMITS, image=sandbox_image, pip=pip_settings(wheels))
+    yield sandbox
+    sandbox.close()
+
+
 @pytest.fixture
-def make_docker(tmp_path: Path, wheels: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[], Bench]]:
-    made: list[DockerSandbox] = []
+def docker_bench(docker_sandbox: DockerSandbox, tmp_path: Path) -> Bench:
+    return Bench(docker_sandbox, tmp_path)
 
-    def make() -> Bench:
-        image = request.getfixturevalue("sandbox_image")
-        folder = tmp_path / "docker"
-        folder.mkdir()
-        client = docker.from_env(timeout=60)
-        made.append(DockerSandbox(client, agent_id="agent-1", folder=folder, limits=LIMITS, image=image, pip=pip_settings(wheels)))
-        return Bench(made[-1], tmp_path)
 
-    yield make
-    for sandbox in made:
-        sandbox.close()
+@pytest.fixture
+def process_bench(process_sandbox: ProcessSandbox, tmp_path: Path) -> Bench:
+    return Bench(process_sandbox, tmp_path)
 
 
 @pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """Runs a test once per sandbox."""
-    make: Callable[[], Bench] = request.getfixturevalue(f"make_{request.param}")
-    return make()
+    return request.getfixturevalue(f"{request.param}_bench")

@@ -69,7 +69,7 @@ class DockerSandbox:
     ) -> None:
         self._client, self._agent_id, self._folder, self._limits, self._image = client, agent_id, folder, limits, image
         self._pip = pip or PipSettings()
-        self._owner = owner_of(folder)
+        self.owner = owner_of(folder)
         self._lock = threading.Lock()
         self._in_use: set[str] = set()
         self._info: SandboxInfo | None = None
@@ -104,7 +104,7 @@ class DockerSandbox:
         assert info.image_id is not None
         pip = ContainerPip(
             self._client, self._pip, image=info.image_id, limits=self._limits, runtime=self._runtime, in_use=self._using,
-            labels=lambda seconds: make_labels("install", owner=self._owner, agent=self._agent_id, seconds=seconds),
+            labels=lambda seconds: make_labels("install", owner=self.owner, agent=self._agent_id, seconds=seconds),
         )  # fmt: skip
         with docker_trouble():
             return install(
@@ -115,7 +115,7 @@ class DockerSandbox:
     def run(self, work: Work, *, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
         info = self.prepare()
         assert info.image_id is not None
-        name = f"gridx-{self._owner}-{work.task_id}-{work.attempt}-{secrets.token_hex(4)}"
+        name = f"gridx-{self.owner}-{work.task_id}-{work.attempt}-{secrets.token_hex(4)}"
         with docker_trouble(), ExitStack() as stack:
             stack.enter_context(self._using(f"{name}-work"))
             volume = stack.enter_context(self._volume(f"{name}-work", work))
@@ -130,12 +130,12 @@ class DockerSandbox:
         with self._lock:
             in_use = set(self._in_use)
         for container in self._client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
-            if is_leftover(container.labels, owner=self._owner, in_use=container.name in in_use):
+            if is_leftover(container.labels, owner=self.owner, in_use=container.name in in_use):
                 log.info("removing a leftover container", extra={"container": container.name})
                 forgiving(lambda each=container: each.remove(force=True, v=True))
         for volume in self._client.volumes.list(filters={"label": LABEL}):
             labels: dict[str, str] = volume.attrs.get("Labels") or {}
-            if is_leftover(labels, owner=self._owner, in_use=volume.name in in_use):
+            if is_leftover(labels, owner=self.owner, in_use=volume.name in in_use):
                 log.info("removing a leftover volume", extra={"volume": volume.name})
                 forgiving(lambda each=volume: each.remove(force=True))
 
@@ -223,7 +223,7 @@ class DockerSandbox:
 
     def _labels(self, what: What, work: Work) -> dict[str, str]:
         ids = {"job": work.job_id, "subtask": work.task_id, "attempt": work.attempt}
-        return make_labels(what, owner=self._owner, agent=self._agent_id, seconds=max(work.seconds_left, 0), **ids)
+        return make_labels(what, owner=self.owner, agent=self._agent_id, seconds=max(work.seconds_left, 0), **ids)
 
     def _work_bytes(self, work: Work) -> int:
         """The writable folder lies in memory: it ends at the output's cap or at the memory limit, and its pages count as the script's."""
@@ -260,10 +260,10 @@ class DockerSandbox:
                 self._in_use.discard(name)
 
     def _probe(self, image: str) -> dict[str, Any]:
-        labels = make_labels("attempt", owner=self._owner, agent=self._agent_id, seconds=PROBE_S)
+        labels = make_labels("attempt", owner=self.owner, agent=self._agent_id, seconds=PROBE_S)
         command = {"image": image, "command": ["python3", "-c", PROBE], "labels": labels, "runtime": self._runtime}
         settings = fenced(self._limits, file_bytes=MB) | command
-        with self._container(f"gridx-{self._owner}-probe-{secrets.token_hex(4)}", settings) as container:
+        with self._container(f"gridx-{self.owner}-probe-{secrets.token_hex(4)}", settings) as container:
             container.start()
             code = container.wait(timeout=PROBE_S)["StatusCode"]
             output: bytes = container.logs(stdout=True, stderr=True, tail=50)

@@ -1,0 +1,178 @@
+"""The real engine: what a hostile script tries, and what must not be left behind."""
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from gridx_worker.dependencies import PipSettings
+from gridx_worker.sandbox.base import ProviderLimits, SandboxUnavailable
+from gridx_worker.sandbox.container import LABEL, find_problems, is_leftover, make_labels, tmpfs_volume_options
+from gridx_worker.sandbox.docker import DockerSandbox, ImageMissing
+from gridx_worker.sandbox.docker_pip import pip_options
+from tests.worker.sandbox.conftest import LIMITS, MB, Bench
+
+pytestmark = pytest.mark.docker
+
+ESCAPES = r"""
+import ctypes, os, pathlib, socket
+def attempt(name, action):
+    try:
+        print(name, "GOT", repr(action()))
+    except BaseException as error:
+        print(name, "refused", type(error).__name__, getattr(error, "errno", ""))
+attempt("uid", lambda: (_ for _ in ()).throw(PermissionError()) if os.getuid() == 1000 else os.getuid())
+attempt("root-write", lambda: open("/etc/evil", "w"))
+attempt("task-write", lambda: open("/gridx/launcher.py", "a"))
+attempt("input-write", lambda: open("data.csv", "a"))
+attempt("network", lambda: socket.create_connection(("172.17.0.1", 80), timeout=2))
+attempt("interfaces", lambda: [n for _, n in socket.if_nameindex() if n not in ("lo", "tunl0", "ip6tnl0", "sit0", "gre0", "gretap0", "erspan0")][0])
+attempt("docker-socket", lambda: os.stat("/var/run/docker.sock"))
+attempt("setuid", lambda: os.setuid(0))
+attempt("mount", lambda: (_ for _ in ()).throw(OSError()) if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, b"") else "mounted")
+attempt("chroot", lambda: os.chroot("/tmp"))
+attempt("device", lambda: os.mknod("/tmp/mem", 0o600 | 0o020000, os.makedev(1, 1)))
+status = pathlib.Path("/proc/self/status").read_text()
+print("capabilities", status.split("CapEff:")[1].split()[0], status.split("CapBnd:")[1].split()[0], "privs", status.split("NoNewPrivs:")[1].split()[0])
+print("visible", sorted(os.listdir("/input")), sorted(os.listdir("/gridx")))
+def fill(path):
+    with open(path, "wb") as file:
+        for _ in range(4000): file.write(bytes(1_000_000)); file.flush()
+attempt("fill-tmp", lambda: fill("/tmp/fill")); os.unlink("/tmp/fill")
+attempt("fill-work", lambda: fill("fill")); os.unlink("fill")
+def inodes(path):
+    for number in range(200_000): open(f"{path}/{number}", "w").close()
+attempt("inodes-work", lambda: (os.mkdir("many"), inodes("many")))
+open("model.pth", "wb").write(b"x") if not os.path.exists("many") else (os.system("rm -rf many"), open("model.pth", "wb").write(b"x"))
+"""
+
+
+
+def everything(client: docker.DockerClient) -> set[str]:
+    containers = {str(each.name) for each in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)}
+    return containers | {str(each.name) for each in client.volumes.list(filters={"label": LABEL})}
+
+
+@pytest.fixture
+def client() -> docker.DockerClient:
+    return docker.from_env(timeout=60)
+
+
+class TestEscapes:
+    def test_what_a_hostile_script_tries(self, docker_bench: Bench) -> None:
+        outcome = docker_bench.run(ESCAPES, output_bytes=20 * MB, seconds=90)
+        assert outcome.kind is None, docker_bench.text
+        assert "GOT" not in docker_bench.text, docker_bench.text
+        for name in ("network", "root-write", "task-write", "input-write", "setuid", "fill-tmp", "fill-work", "inodes-work"):
+            assert f"{name} refused" in docker_bench.text, docker_bench.text
+        assert "capabilities 0000000000000000 0000000000000000 privs 1" in docker_bench.text
+        assert "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_task.py', 'launcher.py']" in docker_bench.text
+
+    def test_limits_are_those_of_the_engine(self, docker_bench: Bench, docker_sandbox: DockerSandbox, client: docker.DockerClient) -> None:
+        found: list[dict[str, Any]] = []
+
+        def look() -> None:
+            for each in client.containers.list(filters={"label": f"{LABEL}=attempt"}):
+                if docker_sandbox.owner in each.labels[f"{LABEL}.owner"]:
+                    found.append(each.attrs)
+            docker_bench.stop.throw("cancelled")
+
+        docker_bench.output.when(lambda total: total > 0, look)
+        docker_bench.run("print('here', flush=True)\nimport time\ntime.sleep(600)")
+        host = found[0]["HostConfig"]
+        assert host["Memory"] == host["MemorySwap"] == LIMITS.memory_bytes
+        assert (host["PidsLimit"], host["NanoCpus"], host["NetworkMode"], host["ReadonlyRootfs"]) == (LIMITS.processes, 10**9, "none", True)
+        assert (host["Privileged"], host["CapDrop"], host["SecurityOpt"]) == (False, ["ALL"], ["no-new-privileges"])
+        assert host["LogConfig"]["Config"] == {"max-size": "1m", "max-file": "2"}
+        assert {mount["Destination"]: mount["RW"] for mount in found[0]["Mounts"]} == {"/work": True, "/input": False, "/gridx": False}
+
+
+class TestNothingIsLeft:
+    def test_after_every_kind_of_end(self, docker_bench: Bench, client: docker.DockerClient) -> None:
+        before = everything(client)
+        docker_bench.run("raise SystemExit(1)")
+        docker_bench.run("while True: pass", seconds=3)
+        assert {name for name in everything(client) - before if docker_bench.sandbox.owner in name} == set()  # type: ignore[attr-defined]
+
+    def test_reaper_takes_what_a_killed_agent_left_but_not_what_others_use(
+        self, docker_sandbox: DockerSandbox, sandbox_image: str, client: docker.DockerClient
+    ) -> None:
+        def create(owner: str, seconds: float) -> tuple[str, str]:
+            labels = make_labels("attempt", owner=owner, agent="x", seconds=seconds)
+            volume = client.volumes.create(driver_opts=tmpfs_volume_options(size=MB, inodes=10), labels=labels)
+            container = client.containers.create(sandbox_image, ["sleep", "600"], network_mode="none", labels=labels)
+            container.start()
+            return str(container.name), str(volume.name)
+
+        mine = create(docker_sandbox.owner, 3600)
+        late = create("another-owner", -3600)
+        others = create("another-owner", 3600)
+        try:
+            docker_sandbox.reap()
+            assert not everything(client) & {*mine, *late}
+            assert everything(client) >= set(others)
+        finally:
+            client.containers.get(others[0]).remove(force=True)
+            client.volumes.get(others[1]).remove(force=True)
+
+
+class TestPreflight:
+    def test_missing_image(self, client: docker.DockerClient, tmp_path: Path) -> None:
+        sandbox = DockerSandbox(client, agent_id="a", folder=tmp_path, limits=LIMITS, image="gridx-no-such-image")
+        with pytest.raises(ImageMissing, match="gridx-worker build-image"):
+            sandbox.prepare()
+
+    def test_limits_that_would_not_be_enforced(self, client: docker.DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        info = client.info() | {"PidsLimit": False, "MemoryLimit": False}
+        monkeypatch.setattr(type(client), "info", lambda self: info)
+        assert find_problems(client) == ["the kernel does not support memory limits", "the kernel does not support process limits"]
+        sandbox = DockerSandbox(client, agent_id="a", folder=tmp_path, limits=ProviderLimits())
+        with pytest.raises(SandboxUnavailable, match="process limits"):
+            sandbox.prepare()
+
+    def test_what_stands_in_the_image(self, docker_sandbox: DockerSandbox) -> None:
+        info = docker_sandbox.prepare()
+        assert info.python_version.startswith("3.11.")
+        assert info.versions["torch"].startswith("2.13.")
+        assert {"numpy", "pandas", "scikit-learn"} <= info.versions.keys()
+        assert info.image_id is not None
+        assert info.image_id.startswith("sha256:")
+
+
+class TestIsLeftover:
+    @pytest.mark.parametrize(("owner", "seconds", "in_use", "expected"), [
+        ("me", 3600, False, True), ("me", -3600, True, False), ("other", 3600, False, False), ("other", -3600, False, True),
+        ("other", -10, False, False),
+    ])  # fmt: skip
+    def test_whose_and_when(self, owner: str, seconds: float, in_use: bool, expected: bool) -> None:
+        labels = make_labels("attempt", owner=owner, agent="a", seconds=seconds)
+        assert is_leftover(labels, owner="me", in_use=in_use) is expected
+
+
+class TestPipOptions:
+    def test_local_places_are_mounted_and_local_indexes_left_behind(self, tmp_path: Path) -> None:
+        cert = tmp_path / "ca.pem"
+        cert.touch()
+        settings = PipSettings(
+            index_url="https://index.example/simple", extra_index_urls=("file:///srv/simple",), find_links=(str(tmp_path),), cert=cert, trusted_hosts=("h",)
+        )
+        options, mounts = pip_options(settings)
+        assert options == [
+            "--index-url", "https://index.example/simple", "--find-links", "/find-links/0", "--cert", "/ca.pem", "--trusted-host", "h",
+        ]  # fmt: skip
+        assert [(mount["Target"], mount["ReadOnly"]) for mount in mounts] == [("/find-links/0", True), ("/ca.pem", True)]
+
+
+def test_time_of_a_container_is_cut_by_the_agent_not_by_the_script(docker_bench: Bench) -> None:
+    script = "import os, signal\nfor number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
+    before = time.monotonic()
+    assert docker_bench.run(script + "while True: pass", seconds=3).kind == "timeout"
+    assert time.monotonic() - before < 15
+
+
+def test_no_process_of_a_script_survives(docker_bench: Bench) -> None:
+    docker_bench.run("import os, time\nif os.fork() == 0:\n    os.execvp('sleep', ['sleep', '98765'])\nopen('model.pth','wb').write(b'x')")
+    assert "sleep 98765" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
