@@ -27,6 +27,7 @@ WEB := frontend/dist/index.html
 HAVE_WEB := $(wildcard frontend/package.json)
 TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout hypothesis scikit-learn
 NPM := scripts/with-node npm
+BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .PHONY: setup demo up dev test test-long lint bench clean web
 .DELETE_ON_ERROR:
@@ -80,8 +81,7 @@ lint: setup
 	$(if $(HAVE_WEB),cd frontend && ../$(NPM) run lint)
 
 bench: setup
-	@set -e; for file in benchmarks/bench_*.py; do test -f "$$file" || { echo "benchmarks/ holds no bench_*.py" >&2; exit 1; }; \
-	  echo "== $$file"; $(BIN)/python "$$file"; done
+	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache frontend/dist frontend/node_modules build dist

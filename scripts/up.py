@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import httpx
+from dotenv import dotenv_values
 
 from local_platform import BIN, ROOT, Processes, Trouble, agent_command, docker_problem, running, wait_until_healthy
 
@@ -31,7 +32,7 @@ def main() -> int:
     parser.add_argument("--no-agent", action="store_true")
     parser.add_argument("--dev", action="store_true")
     options = parser.parse_args()
-    home = Path(os.environ.get("GRIDX_HOME") or ROOT / "var").resolve()
+    home = Path(os.environ.get("GRIDX_HOME") or dotenv_values(ROOT / ".env").get("GRIDX_HOME") or ROOT / "var").resolve()
     try:
         with running(home / "logs") as processes:
             run(processes, home, options)

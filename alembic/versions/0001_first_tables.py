@@ -216,7 +216,6 @@ def upgrade() -> None:
         sa.Column("idempotency_key", sa.String(length=255), nullable=True),
         sa.Column("request_hash", sa.String(length=64), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("work_token", sa.String(), nullable=True),
         sa.Column("work_expires_at", sa.DateTime(timezone=True), nullable=True),
@@ -228,6 +227,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_jobs_owner_id_users")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
         sa.UniqueConstraint("owner_id", "idempotency_key", name=op.f("uq_jobs_owner_id_idempotency_key")),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_jobs_dataset_id"), ["dataset_id"], unique=False)
@@ -316,6 +316,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["round_id"], ["rounds.id"], name=op.f("fk_subtasks_round_id_rounds"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_subtasks")),
         sa.UniqueConstraint("round_id", "kind", "chunk_index", name=op.f("uq_subtasks_round_id_kind_chunk_index")),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("subtasks", schema=None) as batch_op:
         batch_op.create_index("ix_subtasks_job_status", ["job_id", "status"], unique=False)
@@ -360,6 +361,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["seller_id"], ["users.id"], name=op.f("fk_attempts_seller_id_users")),
         sa.ForeignKeyConstraint(["subtask_id"], ["subtasks.id"], name=op.f("fk_attempts_subtask_id_subtasks"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("attempts", schema=None) as batch_op:
         batch_op.create_index("ix_attempts_job", ["job_id", "status"], unique=False)

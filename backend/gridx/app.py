@@ -59,6 +59,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
         HttpGuard,
         streaming={
             "/datasets": settings.max_upload_bytes,
+            "/datasets/uploads/": None,
             "/jobs/upload": settings.max_upload_bytes + _JOB_BODY_BYTES,
             "/files/": None,
             "/agent/upload_result": settings.max_update_bytes,

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from gridx.accounts import passwords
 from gridx.accounts import service as accounts
+from gridx.accounts.schemas import normalise_email
 from gridx.agents import service as agents
 from gridx.core.db import Database
 from gridx.core.errors import GridxError
@@ -105,7 +106,9 @@ def aggregate(job_id: Annotated[int, typer.Argument(metavar="JOB", min=1)]) -> N
 def grant(email: str, amount: Annotated[int, typer.Argument(min=1)], reason: str) -> None:
     """Add credits to a user's wallet for a stated reason."""
     with _database() as database, database.write() as session:
-        accounts.grant(session, email=email, amount=amount, reason=reason, reference=f"grant:{secrets.token_hex(8)}", now=_now())
+        accounts.grant(
+            session, email=normalise_email(email), amount=amount, reason=reason, reference=f"grant:{secrets.token_hex(8)}", now=_now()
+        )
     typer.echo(f"{amount} credits granted to {email}: {reason}")
 
 
@@ -113,7 +116,7 @@ def grant(email: str, amount: Annotated[int, typer.Argument(min=1)], reason: str
 def disable(email: str) -> None:
     """Keep a user out. Their tokens end at once."""
     with _database() as database, database.write() as session:
-        accounts.set_disabled(session, email=email, is_disabled=True)
+        accounts.set_disabled(session, email=normalise_email(email), is_disabled=True)
     typer.echo(f"{email} is disabled")
 
 
@@ -121,7 +124,7 @@ def disable(email: str) -> None:
 def enable(email: str) -> None:
     """Let a disabled user in again."""
     with _database() as database, database.write() as session:
-        accounts.set_disabled(session, email=email, is_disabled=False)
+        accounts.set_disabled(session, email=normalise_email(email), is_disabled=False)
     typer.echo(f"{email} is enabled")
 
 
@@ -131,7 +134,7 @@ def reset_password(email: str) -> None:
     password = secrets.token_urlsafe(15)
     hashed = passwords.hash_password(passwords.SecretStr(password))
     with _database() as database, database.write() as session:
-        accounts.reset_password(session, email=email, password_hash=hashed)
+        accounts.reset_password(session, email=normalise_email(email), password_hash=hashed)
     typer.echo(f"new password of {email}: {password}")
 
 
@@ -139,7 +142,7 @@ def reset_password(email: str) -> None:
 def invite(email: Annotated[str, typer.Option(help="bind the invitation to one address")] = "") -> None:
     """Make an invitation code for GRIDX_REGISTRATION=invite, shown once."""
     with _database() as database, database.write() as session:
-        code = accounts.create_invite(session, email=email or None, now=_now())
+        code = accounts.create_invite(session, email=normalise_email(email) if email else None, now=_now())
     typer.echo(code)
 
 
@@ -164,8 +167,8 @@ def unban_agent(agent_id: str) -> None:
 def main() -> None:
     try:
         app()
-    except GridxError as error:
-        typer.echo(f"gridx: {error.detail}", err=True)
+    except (GridxError, ValueError) as error:
+        typer.echo(f"gridx: {error.detail if isinstance(error, GridxError) else error}", err=True)
         sys.exit(1)
 
 

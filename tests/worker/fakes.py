@@ -13,7 +13,7 @@ from typing import Any
 
 from gridx_worker.sandbox.base import Outcome, SandboxInfo, StopSwitch, Work
 
-WAIT_S = 20.0
+WAIT_S = 60.0  # a bound for failures only: tests wait for events
 Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]]
 Route = Callable[["Call"], Answer]
 SCRIPT = b"import torch\ntorch.save({}, 'model.pth')\n"
@@ -50,12 +50,18 @@ class FakeServer:
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         self.routes |= {
-            "/agent/register": lambda call: (200, {"agent_id": call.json["agent_id"], "token": "token-1", "heartbeat_s": 0.05, "poll_s": 0.05}),
+            "/agent/register": lambda call: (
+                200,
+                {"agent_id": call.json["agent_id"], "token": "token-1", "heartbeat_s": 0.05, "poll_s": 0.05},
+            ),
             "/agent/heartbeat": lambda call: (200, {"heartbeat_s": 0.05, "poll_s": 0.05}),
             "/agent/request_task": self._next_task,
             "/agent/metrics": lambda call: (200, {"stored": len(call.json["points"])}),
             "/agent/logs": lambda call: (200, {"offset": call.json["offset"] + len(call.json["text"].encode())}),
-            "/agent/upload_url": lambda call: (200, {"url": f"/files/upload-{call.json['task_id']}", "headers": {"x-sign": "1"}, "expires_s": 60}),
+            "/agent/upload_url": lambda call: (
+                200,
+                {"url": f"/files/upload-{call.json['task_id']}", "headers": {"x-sign": "1"}, "expires_s": 60},
+            ),
             "/agent/complete_task": lambda call: (200, {"status": "VERIFYING"}),
             "/agent/fail_task": lambda call: (200, {}),
             "/files/code": lambda call: (200, SCRIPT),
@@ -172,7 +178,8 @@ def make_wheel(folder: Path, name: str, version: str, *, requires: Sequence[str]
     info = f"{name}-{version}.dist-info"
     contents = {
         f"{name}.py": f"VERSION = {version!r}\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {each}\n" for each in requires),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + "".join(f"Requires-Dist: {each}\n" for each in requires),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     } | (files or {})
     record = "".join(

@@ -130,7 +130,9 @@ class TestWork:
         start()
         server.wait_for("/agent/complete_task", count=3)
 
-    def test_heartbeats_go_on_beside_training_and_carry_the_attempt(self, start: Start, server: FakeServer, sandbox: ScriptedSandbox) -> None:
+    def test_heartbeats_go_on_beside_training_and_carry_the_attempt(
+        self, start: Start, server: FakeServer, sandbox: ScriptedSandbox
+    ) -> None:
         server.add_task()
         release = threading.Event()
 
@@ -146,7 +148,9 @@ class TestWork:
         server.wait_for("/agent/complete_task")
         server.wait_for("/agent/heartbeat", lambda call: call.json["task_id"] is None)
 
-    def test_cancel_stops_the_script_at_once_and_the_agent_goes_on(self, start: Start, server: FakeServer, sandbox: ScriptedSandbox) -> None:
+    def test_cancel_stops_the_script_at_once_and_the_agent_goes_on(
+        self, start: Start, server: FakeServer, sandbox: ScriptedSandbox
+    ) -> None:
         first = server.add_task()
         sandbox.script = run_until_stopped
         server.routes["/agent/heartbeat"] = lambda call: (
@@ -165,7 +169,9 @@ class TestWork:
         task = server.add_task()
         sandbox.script = run_until_stopped
         idle = server.routes["/agent/heartbeat"]
-        server.routes["/agent/heartbeat"] = lambda call: (409, {"code": "lost", "detail": "lost"}) if call.json["task_id"] == 1 else idle(call)
+        server.routes["/agent/heartbeat"] = lambda call: (
+            (409, {"code": "lost", "detail": "lost"}) if call.json["task_id"] == 1 else idle(call)
+        )
         start()
         server.wait_for("/agent/heartbeat", lambda call: call.json["task_id"] == 1)
         task["gone"] = True
@@ -231,7 +237,9 @@ class TestShutDown:
         agent.join()
         assert [call.json["kind"] for call in server.of("/agent/fail_task")] == ["shutdown"]
 
-    def test_second_signal_ends_even_when_the_server_is_away(self, start: Start, server: FakeServer, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_second_signal_ends_even_when_the_server_is_away(
+        self, start: Start, server: FakeServer, sandbox: ScriptedSandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("gridx_worker.runner.SHUTDOWN_PATIENCE_S", 0.2)
         server.add_task()
         running = threading.Event()

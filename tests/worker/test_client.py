@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
-from gridx_protocol.messages import FailRequest, Hardware, HeartbeatRequest, RegisterRequest, TaskRequest, UploadUrlRequest
 
+from gridx_protocol.messages import FailRequest, Hardware, HeartbeatRequest, RegisterRequest, TaskRequest, UploadUrlRequest
 from gridx_worker.client import Client, LeaseLost, Refused, TooLarge, Unauthorized, Unreachable
 from tests.worker.fakes import DATA, Answer, Call, FakeServer
 
@@ -90,7 +90,9 @@ class TestOutcomes:
 
 class TestToken:
     def test_refused_token_is_renewed_once_and_the_call_repeated(self, client: Client, server: FakeServer) -> None:
-        server.routes["/agent/request_task"] = lambda call: IDLE if call.token == "token-2" else (401, {"code": "token", "detail": "unknown"})
+        server.routes["/agent/request_task"] = lambda call: (
+            IDLE if call.token == "token-2" else (401, {"code": "token", "detail": "unknown"})
+        )
 
         def renew(refused: str) -> str:
             assert refused == "token-0"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gridx_protocol.messages import TaskReply
 
+from gridx_protocol.messages import TaskReply
 from gridx_worker.client import Client
 from gridx_worker.heartbeat import Current
 from gridx_worker.runner import Runner
@@ -26,12 +26,18 @@ class Bench:
 
     def new_runner(self) -> Runner:
         return Runner(
-            self.client, self.sandbox, agent_id="agent-1", folder=self.folder, cache_bytes=10**7, on_phase=lambda: self.phases.append(self.current.phase)
+            self.client,
+            self.sandbox,
+            agent_id="agent-1",
+            folder=self.folder,
+            cache_bytes=10**7,
+            on_phase=lambda: self.phases.append(self.current.phase),
         )
 
     def start(self, **changes: Any) -> TaskReply:
         task = TaskReply.model_validate(self.server.add_task(**changes))
-        assert task.task_id and task.lease_token
+        assert task.task_id is not None
+        assert task.lease_token is not None
         self.current = Current(task_id=task.task_id, lease_token=task.lease_token, stop=StopSwitch())
         return task
 
@@ -112,7 +118,10 @@ class TestSuccess:
         bench.plays(script)
         bench.run(hyperparameters={"epochs": 4})
         points = [point for call in server.of("/agent/metrics") for point in call.json["points"]]
-        assert [(point["seq"], point["epoch"], point["loss"], point["accuracy"]) for point in points] == [(0, 1, 0.5, 0.75), (1, 2, 0.25, None)]
+        assert [(point["seq"], point["epoch"], point["loss"], point["accuracy"]) for point in points] == [
+            (0, 1, 0.5, 0.75),
+            (1, 2, 0.25, None),
+        ]
         logs = [call.json for call in server.of("/agent/logs")]
         assert "".join(each["text"] for each in logs) == "hello\nbye\n"
         assert [each["offset"] for each in logs] == [0, 6][: len(logs)]
@@ -274,3 +283,8 @@ class TestEvaluation:
         assert bench.run(kind="evaluate") == "VERIFYING"
         assert bench.sandbox.works[0].output_name == "evaluation.json"
         assert server.of("/agent/complete_task")[0].json["metrics"] == {"accuracy": 0.5}
+
+    @pytest.mark.parametrize("content", [b"[1]", b"{", b'{"accuracy": "high"}', b'{"accuracy": null}'])
+    def test_a_script_that_writes_its_own(self, bench: Bench, content: bytes) -> None:
+        bench.plays(lambda work, on_output, stop: write_output(work, on_output, stop, content))
+        assert bench.run(kind="evaluate") == "output"

@@ -24,7 +24,7 @@ def split(data: bytes, cuts: list[int]) -> tuple[str, list[dict[str, Any]]]:
 class TestOutputSplitter:
     @given(st.lists(st.integers(0, 200), max_size=12))
     def test_cuts_between_reads_change_nothing(self, cuts: list[int]) -> None:
-        text, events = split("größe: ".encode() + LINE + "halbe Zeile \x1em4r".encode() + LINE + LINE + b"end", cuts)
+        text, events = split("größe: ".encode() + LINE + b"halbe Zeile \x1em4r" + LINE + LINE + b"end", cuts)
         assert text == "größe: halbe Zeile \x1em4rend"
         assert events == [{"event": "report", "loss": 1}] * 3
 

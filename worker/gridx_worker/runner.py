@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 CODE_CAP = 16 * 1024**2
 REQUIREMENTS_CAP = 1024**2
 SCHEMA_CAP = 256 * 1024**2
+EVALUATION_CAP = 64 * 1024
 REPORT_PATIENCE_S = 120.0
 """How long after the deadline a failure is still reported: the server may be restarting."""
 SHUTDOWN_PATIENCE_S = 10.0
@@ -94,7 +95,7 @@ class Runner:
         mark = secrets.token_hex(16)
         work = Work(
             agent_id=self._agent_id, job_id=task.job_id or 0, task_id=current.task_id, attempt=task.attempt, input=folder / "input",
-            output_name=output_name, output=folder / output_name, output_bytes=task.limits.output_bytes, arguments=task.arguments,
+            output_name=output_name, output=folder / output_name, output_bytes=min(task.limits.output_bytes, EVALUATION_CAP) if task.kind == "evaluate" else task.limits.output_bytes, arguments=task.arguments,
             environment=script_environment(task, mark), deadline=deadline, packages=packages,
         )  # fmt: skip
         outcome, reporter = self._train(task, current, work, mark)
@@ -224,8 +225,12 @@ def explain(outcome: Outcome, reporter: Reporter) -> str:
 def final_metrics(work: Work, reporter: Reporter) -> dict[str, float]:
     """The last report's numbers; of an evaluation what the script's evaluate() returned. At most 32, finite ones only."""
     if work.output_name == "evaluation.json":
-        found: dict[str, float] = json.loads(work.output.read_text(encoding="utf-8"))
-        return {str(name)[:64]: float(value) for name, value in list(found.items())[:32] if math.isfinite(value)}
+        try:
+            found: dict[str, float] = json.loads(work.output.read_bytes())
+            numbers = {str(name)[:64]: float(value) for name, value in list(found.items())[:32]}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise Failure("output", "evaluation.json does not hold the numbers that evaluate() returns") from error
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
     last = reporter.last
     if last is None:
         return {}

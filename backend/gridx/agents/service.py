@@ -112,6 +112,11 @@ def authenticate(session: Session, token: str) -> AgentActor:
     return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)
 
 
+def lock(session: Session, agent_id: str) -> None:
+    """Keep other calls of the same agent waiting until this transaction ends, so that two requests never get two attempts."""
+    session.execute(select(Agent.id).where(Agent.id == agent_id).with_for_update(key_share=True))
+
+
 def touch(session: Session, agent_id: str, now: datetime) -> None:
     """Note that an agent was heard of."""
     session.execute(update(Agent).where(Agent.id == agent_id, Agent.last_seen_at < now).values(last_seen_at=now))

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 import structlog
 
+from gridx.accounts.throttle import sweep_login_failures
 from gridx.background.aggregate import aggregate_next
 from gridx.background.leases import expire_leases
 from gridx.background.prepare import prepare_next
@@ -108,5 +109,8 @@ class Background:
             return False
 
     def _sweep(self) -> None:
-        sweep_uploads(self.work.settings.home, self.work.clock.now())
+        now = self.work.clock.now()
+        sweep_uploads(self.work.settings.home, now)
+        with self.work.database.write() as session:
+            sweep_login_failures(session, now)
         sweep_storage(self.work)

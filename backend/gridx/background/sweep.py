@@ -12,6 +12,7 @@ from gridx.background.work import Work
 from gridx.datasets.models import Chunk, Dataset
 from gridx.jobs.models import Attempt, Job, Round
 from gridx.storage.base import ObjectInfo
+from gridx.storage.local import LocalStore
 
 _KEEP = timedelta(hours=1)
 """Younger files may belong to work that is about to be committed."""
@@ -21,6 +22,8 @@ _log = structlog.get_logger()
 def sweep_storage(work: Work) -> int:
     """Delete what nothing points at. Returns how many objects went."""
     _sweep_scratch(work)
+    if isinstance(work.store, LocalStore):
+        work.store.sweep_temporary(work.clock.now() - timedelta(days=1))
     oldest = work.clock.now() - _KEEP
     by_job: dict[str, list[ObjectInfo]] = defaultdict(list)
     deleted = 0

@@ -30,6 +30,7 @@ MAP_NAME: Final = "rows.map"
 _MAP_FORMAT = "gridx-rows-1"
 _BUFFER_BYTES = 1 << 20  # per chunk; a thread hand-over costs more than it brings below that
 _BUFFERS_BYTES = 48 << 20  # of all chunks together
+_PIECE_BYTES = 1 << 17
 _QUEUED = 8
 _OPEN_FILES = 200
 
@@ -230,10 +231,9 @@ def _write_map(out_dir: Path, head: _MapHead, dealt: Deal | None, writer: "_Writ
     path = out_dir / MAP_NAME
     hasher = hashlib.sha256()
     with writer.temporary(path).open("wb") as file:
-        parts: Iterator[bytes] = iter([json.dumps(asdict(head)).encode() + b"\n"])
-        for part in parts:
-            hasher.update(part)
-            file.write(part)
+        first = json.dumps(asdict(head)).encode() + b"\n"
+        hasher.update(first)
+        file.write(first)
         if dealt is not None:
             for start in range(0, len(dealt), 1 << 20):
                 part = dealt[start : start + (1 << 20)].astype(f"<u{head.item_bytes}").tobytes()
@@ -246,7 +246,8 @@ def _write_map(out_dir: Path, head: _MapHead, dealt: Deal | None, writer: "_Writ
 class _Output:
     path: Path
     temporary: Path
-    buffer: bytearray = field(default_factory=bytearray)
+    pieces: list[bytes] = field(default_factory=list[bytes])
+    buffered: int = 0
     hasher: Any = field(default_factory=hashlib.sha256)
     size: int = 0
     fd: int | None = None
@@ -256,14 +257,13 @@ class _Writer:
     """Buffers per chunk; one thread hashes and writes what is full. Leaves nothing behind unless published."""
 
     def __init__(self, out_dir: Path, chunks: int) -> None:
-        suffix = f".{secrets.token_hex(4)}.tmp"
-        self._suffix = suffix
+        self._suffix = suffix = f".{secrets.token_hex(4)}.tmp"
         names = [f"chunk-{chunk:05d}.csv" for chunk in range(chunks)]
         self._outputs = [_Output(out_dir / name, out_dir / f".{name}{suffix}") for name in names]
         self._extra: list[Path] = []
         self._limit = max(1, min(_BUFFER_BYTES, _BUFFERS_BYTES // chunks))
         self._keep_open = chunks <= _OPEN_FILES
-        self._queue: queue.Queue[tuple[_Output, bytes | bytearray] | None] = queue.Queue(_QUEUED)
+        self._queue: queue.Queue[tuple[_Output, list[bytes]] | None] = queue.Queue(_QUEUED)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="split-writer", daemon=True)
 
@@ -283,8 +283,9 @@ class _Writer:
 
     def put(self, chunk: int, data: bytes) -> None:
         output = self._outputs[chunk]
-        output.buffer += data
-        if len(output.buffer) >= self._limit:
+        output.pieces.append(data)
+        output.buffered += len(data)
+        if output.buffered >= self._limit:
             self._send(output)
 
     def close(self) -> list[tuple[Path, int, str]]:
@@ -313,8 +314,10 @@ class _Writer:
     def _send(self, output: _Output) -> None:
         if self._error is not None:
             raise self._error
-        data, output.buffer = output.buffer, bytearray()
-        self._queue.put((output, data))
+        pieces, output.pieces, output.buffered = output.pieces, [], 0
+        if len(pieces) > 1 and len(pieces[1]) < _PIECE_BYTES:
+            pieces = [b"".join(pieces)]  # each hand-over of the interpreter lock costs more than the copy
+        self._queue.put((output, pieces))
 
     def _stop(self) -> None:
         if self._thread.is_alive():
@@ -330,16 +333,17 @@ class _Writer:
             except BaseException as error:  # handed to the caller's thread
                 self._error = error
 
-    def _write(self, output: _Output, data: bytes | bytearray) -> None:
-        output.hasher.update(data)
-        output.size += len(data)
+    def _write(self, output: _Output, pieces: list[bytes]) -> None:
         fd = output.fd
         if fd is None:
             fd = os.open(output.temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            for piece in pieces:
+                output.hasher.update(piece)
+                output.size += len(piece)
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(fd, view) :]
         finally:
             if self._keep_open:
                 output.fd = fd

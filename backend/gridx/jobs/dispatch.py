@@ -39,8 +39,10 @@ class Claim:
 def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now: datetime, settings: Settings) -> Claim | None:
     """Give an agent work, or the attempt that it already holds: its reply was lost. None when nothing suits.
 
-    Contested: on PostgreSQL the subtask's row is locked with SKIP LOCKED, on SQLite the session is the only writer.
+    Contested: on PostgreSQL the subtask's row is locked with SKIP LOCKED, on SQLite the session is the only writer. A claim never
+    writes to the job's row: who holds that lock may be waiting for this subtask.
     """
+    agents.lock(session, agent.id)
     agents.touch(session, agent.id, now)
     held = session.scalar(select(Attempt).where(Attempt.agent_id == agent.id, Attempt.status == "RUNNING"))
     if held is not None:
@@ -238,7 +240,6 @@ def _begin(session: Session, agent: AgentActor, subtask: Subtask, now: datetime,
     )
     session.add(attempt)
     session.flush()
-    session.execute(update(Job).where(Job.id == job.id, Job.started_at.is_(None)).values(started_at=now))
     notify(session)
     return attempt
 

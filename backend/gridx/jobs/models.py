@@ -9,6 +9,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gridx.core.db import Base, BigInt
 from gridx.core.lease import Leased
 
+# References of transfers are made from ids, so an id that was deleted must never come back; SQLite would hand it out again.
+_IDS_ONCE = {"sqlite_autoincrement": True}
+
 
 class Job(Leased, Base):
     """A training order. Its lease is held while the rows are dealt to chunks."""
@@ -18,6 +21,7 @@ class Job(Leased, Base):
         UniqueConstraint("owner_id", "idempotency_key"),
         Index("ix_jobs_status", "status"),
         CheckConstraint("status IN ('PROCESSING', 'RUNNING', 'AGGREGATING', 'COMPLETED', 'FAILED', 'CANCELLED')", name="status"),
+        _IDS_ONCE,
     )
 
     id: Mapped[int] = mapped_column(BigInt, primary_key=True)
@@ -61,7 +65,6 @@ class Job(Leased, Base):
     request_hash: Mapped[str | None] = mapped_column(String(64), default=None)
 
     created_at: Mapped[datetime]
-    started_at: Mapped[datetime | None] = mapped_column(default=None)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
 
@@ -97,6 +100,7 @@ class Subtask(Base):
         UniqueConstraint("round_id", "kind", "chunk_index"),
         Index("ix_subtasks_job_status", "job_id", "status"),
         CheckConstraint("status IN ('PENDING', 'RUNNING', 'VERIFYING', 'COMPLETED', 'FAILED', 'CANCELLED')", name="status"),
+        _IDS_ONCE,
     )
 
     id: Mapped[int] = mapped_column(BigInt, primary_key=True)
@@ -140,6 +144,7 @@ class Attempt(Leased, Base):
             sqlite_where=text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
             postgresql_where=text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
         ),
+        _IDS_ONCE,
     )
 
     id: Mapped[int] = mapped_column(BigInt, primary_key=True)

@@ -50,6 +50,7 @@ def open_round(
 
 def accept_update(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: datetime) -> None:
     """A verified update counts: the subtask is COMPLETED and its seller is paid, once."""
+    _lock_accounts(session, job, attempt.seller_id)
     _end_attempt(session, attempt, "ACCEPTED", now, fault=None, reason=None)
     move(session, subtask, "COMPLETED", now=now, text=f"chunk {subtask.chunk_index}: the update of {attempt.agent_id} was verified")
     ledger.settle(
@@ -98,6 +99,7 @@ def end_badly(
         move(session, subtask, "FAILED", now=now, text=words, reason=reason)
         seen_by = "two providers' machines" if len(sellers) >= 2 else "two attempts on the only provider online"
         if len(sellers) >= 2:
+            _lock_accounts(session, job, *sellers)
             _pay_reproduced(session, job, same, now)
         fail_job(session, job, f"{words} (the same on {seen_by})", now)
     elif len(failures) >= MAX_FAILURES or len(earlier) - len(failures) >= MAX_LOSSES:
@@ -143,6 +145,12 @@ def release_rest(session: Session, job: Job, now: datetime) -> None:
         reason=f"job {job.id} {job.status.lower()}: unused credits",
         now=now,
     )
+
+
+def _lock_accounts(session: Session, job: Job, *seller_ids: int) -> None:
+    """Lock all accounts that a transaction may move credits between, in one order for everybody."""
+    wallets = {ledger_accounts.wallet_code(user_id) for user_id in (job.owner_id, *seller_ids)}
+    ledger.lock(session, {ledger_accounts.escrow_code(job.id), *wallets})
 
 
 def force_close(session: Session, job: Job, now: datetime) -> None:

@@ -273,7 +273,7 @@ def _insert(
     )
     session.add(job)
     session.flush()
-    ledger.hold(
+    is_held = ledger.hold(
         session,
         reference=f"hold:{job.id}",
         wallet=ledger_accounts.wallet_code(actor.id),
@@ -282,6 +282,8 @@ def _insert(
         reason=f"job {job.id}: {options.title}"[:500],
         now=now,
     )
+    if not is_held:
+        raise RuntimeError(f"the price of job {job.id} was held before: its id is not new")
     record(session, job.id, now=now, what="job", new="PROCESSING", text=f"submitted; {price} credits held")
     notify(session)
     _log.info("submitted", job=job.id, user=actor.id, price=price, chunks=options.chunks, rounds=options.rounds)

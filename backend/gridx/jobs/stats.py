@@ -75,22 +75,19 @@ def summary(session: Session, now: datetime, offline_after_s: float) -> SummaryV
     rows = session.execute(select(status, func.count()).where(Agent.removed_at.is_(None)).group_by(status)).all()
     machines = dict(rows)
     cores = session.execute(select(Agent.hardware).where(agents.is_online(now, offline_after_s))).scalars()
-    started = func.sum(case((Job.started_at.is_not(None), 1), else_=0))
-    states = {
-        state: (count, begun or 0)
-        for state, count, begun in session.execute(select(Job.status, func.count(), started).group_by(Job.status))
-    }
-    live = [states.get(state, (0, 0)) for state in ("PROCESSING", "RUNNING", "AGGREGATING")]
-    running = sum(begun for _, begun in live)
+    states = dict(session.execute(select(Job.status, func.count()).group_by(Job.status)).all())
+    live = ("PROCESSING", "RUNNING", "AGGREGATING")
+    begun = exists().where(Attempt.job_id == Job.id)
+    running = session.scalar(select(func.count()).select_from(Job).where(Job.status.in_(live), begun)) or 0
     idle, busy = machines.get("IDLE", 0), machines.get("BUSY", 0)
     return SummaryView(
         agents=AgentCounts(total=sum(machines.values()), online=idle + busy, idle=idle, busy=busy, offline=machines.get("OFFLINE", 0)),
         jobs=JobCounts(
-            total=sum(count for count, _ in states.values()),
-            queued=sum(count for count, _ in live) - running,
+            total=sum(states.values()),
+            queued=sum(states.get(status, 0) for status in live) - running,
             running=running,
-            completed=states.get("COMPLETED", (0, 0))[0],
-            failed=states.get("FAILED", (0, 0))[0],
+            completed=states.get("COMPLETED", 0),
+            failed=states.get("FAILED", 0),
         ),
         cores=sum(int(hardware.get("cores", 0)) for hardware in cores),
     )

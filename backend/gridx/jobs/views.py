@@ -28,7 +28,7 @@ from gridx_protocol import Needs
 
 _MAX_EVENTS = 200
 _ATTEMPT_FIELDS = set(AttemptView.model_fields) - {"attempt"}
-_SUMMARY_FIELDS = set(JobSummary.model_fields) - {"dataset_name", "completed_subtasks"}
+_SUMMARY_FIELDS = set(JobSummary.model_fields) - {"dataset_name", "completed_subtasks", "started_at"}
 
 
 def list_jobs(session: Session, owner_id: int, limit: int = 200) -> list[JobSummary]:
@@ -40,8 +40,9 @@ def list_jobs(session: Session, owner_id: int, limit: int = 200) -> list[JobSumm
         .order_by(Job.id.desc())
         .limit(limit)
     ).all()
-    done = _completed(session, [job.id for job, _ in rows])
-    return [JobSummary(**_summary(job, name, done.get(job.id, 0))) for job, name in rows]
+    ids = [job.id for job, _ in rows]
+    done, started = _completed(session, ids), _started(session, ids)
+    return [JobSummary(**_summary(job, name, done.get(job.id, 0), started.get(job.id))) for job, name in rows]
 
 
 def job_view(session: Session, job: Job, round_number: int | None, now: datetime, offline_after_s: float) -> JobView:
@@ -50,7 +51,7 @@ def job_view(session: Session, job: Job, round_number: int | None, now: datetime
     done = _completed(session, [job.id]).get(job.id, 0)
     events = session.scalars(select(JobEvent).where(JobEvent.job_id == job.id).order_by(JobEvent.id.desc()).limit(_MAX_EVENTS)).all()
     return JobView(
-        **_summary(job, name, done),
+        **_summary(job, name, done, _started(session, [job.id]).get(job.id)),
         arguments=job.arguments,
         hyperparameters=job.hyperparameters,
         time_limit_s=job.time_limit_s,
@@ -171,8 +172,15 @@ def _log_text(log: AttemptLog) -> str:
     return f"{log.head}\n[... {cut} bytes cut ...]\n{log.tail}" if log.tail and cut > 0 else log.head + log.tail
 
 
-def _summary(job: Job, dataset_name: str, completed: int) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in _SUMMARY_FIELDS} | {"dataset_name": dataset_name, "completed_subtasks": completed}
+def _summary(job: Job, dataset_name: str, completed: int, started_at: datetime | None) -> dict[str, Any]:
+    derived = {"dataset_name": dataset_name, "completed_subtasks": completed, "started_at": started_at}
+    return {name: getattr(job, name) for name in _SUMMARY_FIELDS} | derived
+
+
+def _started(session: Session, job_ids: Sequence[int]) -> dict[int, datetime]:
+    """When the first attempt of each job began."""
+    rows = session.execute(select(Attempt.job_id, func.min(Attempt.started_at)).where(Attempt.job_id.in_(job_ids)).group_by(Attempt.job_id))
+    return dict(rows.all())
 
 
 def _completed(session: Session, job_ids: Sequence[int]) -> dict[int, int]:

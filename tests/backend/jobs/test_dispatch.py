@@ -145,7 +145,10 @@ class TestLeases:
         world.drain()
         assert world.model(buyer, job_id) != b""
         view = world.view(buyer, job_id)
-        assert [(attempt["agent_id"], attempt["status"]) for attempt in view["subtasks"][0]["attempts"]] == [("a", "LOST"), ("b", "ACCEPTED")]
+        assert [(attempt["agent_id"], attempt["status"]) for attempt in view["subtasks"][0]["attempts"]] == [
+            ("a", "LOST"),
+            ("b", "ACCEPTED"),
+        ]
 
     def test_the_deadline_is_never_extended(self, world: World, buyer: Person) -> None:
         agent = world.agent("a")
@@ -218,7 +221,9 @@ class TestRegistration:
         assert (answer.status_code, answer.json()["code"]) == (409, "agent_id_taken")
 
     def test_missing_fields_are_listed(self, world: World) -> None:
-        answer = world.api.post("/agent/register", json={"agent_id": "a", "hardware": {"cores": 2}}, headers={"Authorization": "Bearer gxk_x"})
+        answer = world.api.post(
+            "/agent/register", json={"agent_id": "a", "hardware": {"cores": 2}}, headers={"Authorization": "Bearer gxk_x"}
+        )
         assert answer.status_code == 422
         for name in ("hostname", "os", "ram_bytes", "python_version", "isolation"):
             assert name in answer.json()["detail"]

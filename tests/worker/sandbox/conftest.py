@@ -77,7 +77,9 @@ def pip_settings(folder: Path) -> PipSettings:
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The only place that packages come from; shared by a module's tests, so that each uses names of its own."""
-    return tmp_path_factory.mktemp("wheels")
+    folder = tmp_path_factory.mktemp("wheels")
+    folder.chmod(0o755)  # the sandbox's user reads it
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,6 @@ open("model.pth", "wb").write(b"x") if not os.path.exists("many") else (os.syste
 """
 
 
-
 def everything(client: docker.DockerClient) -> set[str]:
     containers = {str(each.name) for each in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)}
     return containers | {str(each.name) for each in client.volumes.list(filters={"label": LABEL})}
@@ -157,7 +156,11 @@ class TestPipOptions:
         cert = tmp_path / "ca.pem"
         cert.touch()
         settings = PipSettings(
-            index_url="https://index.example/simple", extra_index_urls=("file:///srv/simple",), find_links=(str(tmp_path),), cert=cert, trusted_hosts=("h",)
+            index_url="https://index.example/simple",
+            extra_index_urls=("file:///srv/simple",),
+            find_links=(str(tmp_path),),
+            cert=cert,
+            trusted_hosts=("h",),
         )
         options, mounts = pip_options(settings)
         assert options == [

@@ -120,7 +120,7 @@ def _number(value: Any) -> float | None:
     if value is None:
         return None
     try:
-        number = float(value)
+        number = float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError):
         return None
     return number if math.isfinite(number) else None

@@ -1,0 +1,109 @@
+import importlib.util
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+import gridx_worker.task
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
+    """Imports the helper anew, as a script in `tmp_path` would."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(**hyperparameters: object) -> ModuleType:
+        monkeypatch.setenv("GRIDX_HYPERPARAMETERS", json.dumps(hyperparameters))
+        path = Path(gridx_worker.task.__file__).with_name("gridx_task.py")
+        spec = importlib.util.spec_from_file_location("gridx_task", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return make
+
+
+def report(module: ModuleType, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, **values: object) -> dict[str, object]:
+    monkeypatch.setenv("GRIDX_MARK", "m")
+    module.report(**values)
+    return json.loads(capfd.readouterr().out.removeprefix("\x1em "))
+
+
+class TestReport:
+    def test_scalars_of_every_library(
+        self, load: Callable[..., ModuleType], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = report(load(), capfd, monkeypatch, epoch=3, loss=torch.tensor(0.5, requires_grad=True), accuracy=1, lr=0.1)
+        assert sent == {"event": "report", "epoch": 3, "loss": 0.5, "accuracy": 1.0, "more": {"lr": 0.1}}
+
+    def test_what_is_no_number_never_ends_the_training(
+        self, load: Callable[..., ModuleType], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = report(load(), capfd, monkeypatch, epoch="x", loss=math.nan, accuracy=torch.ones(3), name="text", big=math.inf)
+        assert sent == {"event": "report", "epoch": None, "loss": None, "accuracy": None, "more": {}}
+
+    def test_silent_outside_grid_x(self, load: Callable[..., ModuleType], capfd: pytest.CaptureFixture[str]) -> None:
+        load().report(epoch=1, loss=0.5)
+        assert capfd.readouterr().out == ""
+
+
+class TestGlobalModel:
+    def test_none_in_round_one(self, load: Callable[..., ModuleType]) -> None:
+        assert load().load_global_model(torch.nn.Linear(2, 1)) is False
+
+    def test_loaded_in_place(self, load: Callable[..., ModuleType]) -> None:
+        given, model = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        torch.save(given.state_dict(), "global_model.pth")
+        assert load().load_global_model(model) is True
+        assert torch.equal(given.weight, model.weight)
+
+
+class TestProximalTerm:
+    def test_half_mu_times_squared_distance_with_its_gradient(self, load: Callable[..., ModuleType]) -> None:
+        model = torch.nn.Linear(2, 1)
+        start = {name: value.clone() for name, value in model.state_dict().items()}
+        torch.save(start, "global_model.pth")
+        with torch.no_grad():
+            model.weight += torch.tensor([[3.0, 4.0]])
+        term = load(mu=0.2).proximal_term(model)
+        term.backward()
+        assert term.item() == pytest.approx(0.1 * 25)
+        assert torch.allclose(model.weight.grad, 0.2 * torch.tensor([[3.0, 4.0]]))
+
+    def test_own_mu_wins(self, load: Callable[..., ModuleType]) -> None:
+        model = torch.nn.Linear(1, 1, bias=False)
+        torch.save({"weight": model.weight.detach() + 1}, "global_model.pth")
+        assert load(mu=100).proximal_term(model, 2.0).item() == pytest.approx(1.0)
+
+    @pytest.mark.parametrize("mu", [0.0, 0.5])
+    def test_zero_without_mu_or_global_model(self, load: Callable[..., ModuleType], mu: float) -> None:
+        assert load(mu=mu).proximal_term(torch.nn.Linear(1, 1)).item() == 0.0
+
+    def test_frozen_parameters_and_new_names_do_not_count(self, load: Callable[..., ModuleType]) -> None:
+        model = torch.nn.Linear(1, 1)
+        model.bias.requires_grad_(False)
+        torch.save({"bias": model.bias.detach() + 5, "another": torch.ones(1)}, "global_model.pth")
+        assert load(mu=1).proximal_term(model).item() == 0.0
+
+
+class TestSaveCheckpoint:
+    def test_of_a_model_and_of_a_state_dict(self, load: Callable[..., ModuleType], tmp_path: Path) -> None:
+        model, module = torch.nn.Linear(2, 1), load()
+        module.save_checkpoint(model)
+        assert torch.load("model.pth", weights_only=True).keys() == {"weight", "bias"}
+        module.save_checkpoint({"x": torch.ones(1)})
+        assert torch.load("model.pth", weights_only=True).keys() == {"x"}
+        assert [path.name for path in tmp_path.iterdir()] == ["model.pth"]
+
+
+class TestSchema:
+    def test_there_and_not(self, load: Callable[..., ModuleType], tmp_path: Path) -> None:
+        assert load().schema() == {}
+        (tmp_path / "schema.json").write_text('{"a": {"mean": 1.5}}')
+        assert load().schema() == {"a": {"mean": 1.5}}
