@@ -20,8 +20,8 @@ class TestBuildConfig:
     def test_environment(self, tmp_path: Path) -> None:
         (tmp_path / "key").write_text("from-file\n")
         config = build(
-            COORDINATOR_URL="http://c", AGENT_ID="n", GRIDX_KEY_FILE=str(tmp_path / "key"), WORKER_MEMORY_LIMIT="512", WORKER_CPU_LIMIT="2.5",
-            WORKER_HEARTBEAT_INTERVAL="3", WORKER_POLL_INTERVAL="0.5",
+            COORDINATOR_URL="http://c", AGENT_ID="n", GRIDX_KEY_FILE=str(tmp_path / "key"), WORKER_MEMORY_LIMIT="512",
+            WORKER_CPU_LIMIT="2.5", WORKER_HEARTBEAT_INTERVAL="3", WORKER_POLL_INTERVAL="0.5",
         )  # fmt: skip
         assert (config.server, config.name, config.key) == ("http://c", "n", "from-file")
         assert (config.limits.memory_bytes, config.limits.cpus, config.limits.threads) == (512 * 1024**2, 2.5, 2)

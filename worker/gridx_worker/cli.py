@@ -4,7 +4,9 @@ import argparse
 import logging
 import os
 import sys
+import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -103,7 +105,28 @@ def run_build(given: argparse.Namespace) -> int:
 
 def run_doctor(given: argparse.Namespace) -> int:
     """One line per check; exit code 1 when one failed."""
-    config = build_config(given)
+    # A folder of its own: with an agent's folder it would take that agent's running sandboxes for leftovers.
+    with tempfile.TemporaryDirectory(prefix="gridx-doctor-") as folder:
+        checks = _check(replace(build_config(given), state_dir=Path(folder)))
+    for name, problem in checks:
+        console.print(f"{'FAILED' if problem else 'ok':7}{name}{': ' + problem if problem else ''}", markup=False)
+    return 1 if any(problem for _, problem in checks) else 0
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--server", help="address of the Grid-X server (or BACKEND_URL; default http://127.0.0.1:8000)")
+    parser.add_argument("--name", help="this agent's id (or AGENT_ID; default the host name)")
+    parser.add_argument("--sandbox", choices=("docker", "process"), default="docker", help="process is for your own code only")
+    parser.add_argument("--python", help="interpreter of the process sandbox (default: this one)")
+    parser.add_argument("--state-dir", help="where agents keep their state (default ~/.gridx-worker); one folder per name in it")
+    parser.add_argument("--cpus", type=float, help="cores for one attempt (or WORKER_CPU_LIMIT; default 1)")
+    parser.add_argument("--memory-mb", type=float, help="memory for one attempt in MB (or WORKER_MEMORY_LIMIT; default 2048)")
+    parser.add_argument("--image", help=f"sandbox image (or GRIDX_SANDBOX_IMAGE; default {IMAGE})")
+    parser.add_argument("--pip-config", help="pip configuration file that says where packages come from (or pip's own variables)")
+
+
+def _check(config: Config) -> list[tuple[str, str | None]]:
+    """What was looked at, and what is wrong with it if anything is."""
     checks: list[tuple[str, str | None]] = []
     if config.sandbox == "docker":
         try:
@@ -124,21 +147,7 @@ def run_doctor(given: argparse.Namespace) -> int:
     client = Client(config.server, stop=threading.Event())
     checks.append((f"server {config.server}", client.reachable()))
     client.close()
-    for name, problem in checks:
-        console.print(f"{'FAILED' if problem else 'ok':7}{name}{': ' + problem if problem else ''}", markup=False)
-    return 1 if any(problem for _, problem in checks) else 0
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--server", help="address of the Grid-X server (or BACKEND_URL; default http://127.0.0.1:8000)")
-    parser.add_argument("--name", help="this agent's id (or AGENT_ID; default the host name)")
-    parser.add_argument("--sandbox", choices=("docker", "process"), default="docker", help="process is for your own code only")
-    parser.add_argument("--python", help="interpreter of the process sandbox (default: this one)")
-    parser.add_argument("--state-dir", help="where agents keep their state (default ~/.gridx-worker); one folder per name in it")
-    parser.add_argument("--cpus", type=float, help="cores for one attempt (or WORKER_CPU_LIMIT; default 1)")
-    parser.add_argument("--memory-mb", type=float, help="memory for one attempt in MB (or WORKER_MEMORY_LIMIT; default 2048)")
-    parser.add_argument("--image", help=f"sandbox image (or GRIDX_SANDBOX_IMAGE; default {IMAGE})")
-    parser.add_argument("--pip-config", help="pip configuration file that says where packages come from (or pip's own variables)")
+    return checks
 
 
 def _sandbox(config: Config, state: State) -> Sandbox:

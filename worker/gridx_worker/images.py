@@ -12,6 +12,7 @@ import docker
 import docker.errors
 
 IMAGE = "secure-executor-base"
+IMAGE_LABEL = "gridx.image"
 
 
 class BuildFailed(Exception):
@@ -63,6 +64,8 @@ def build_image(client: docker.DockerClient, options: BuildOptions, *, tag: str 
                 yield line
             if "error" in entry:
                 raise BuildFailed("\n".join([*tail, str(entry["error"])]))
+    # Earlier builds and this one's first stage: more than a gigabyte each. What a running sandbox uses stays.
+    client.images.prune(filters={"dangling": True, "label": IMAGE_LABEL})
 
 
 def image_id(client: docker.DockerClient, name: str = IMAGE) -> str | None:

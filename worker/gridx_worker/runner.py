@@ -95,7 +95,7 @@ class Runner:
         mark = secrets.token_hex(16)
         work = Work(
             agent_id=self._agent_id, job_id=task.job_id or 0, task_id=current.task_id, attempt=task.attempt, input=folder / "input",
-            output_name=output_name, output=folder / output_name, output_bytes=min(task.limits.output_bytes, EVALUATION_CAP) if task.kind == "evaluate" else task.limits.output_bytes, arguments=task.arguments,
+            output_name=output_name, output=folder / output_name, output_bytes=task.limits.output_bytes, arguments=task.arguments,
             environment=script_environment(task, mark), deadline=deadline, packages=packages,
         )  # fmt: skip
         outcome, reporter = self._train(task, current, work, mark)
@@ -148,6 +148,7 @@ class Runner:
 
     def _deliver(self, current: Current, work: Work, outcome: Outcome, reporter: Reporter, deadline: float) -> str:
         """Uploads and completes, again and again until it succeeds, the lease is lost or the deadline comes."""
+        metrics = final_metrics(work, reporter)
         place = UploadUrlRequest(task_id=current.task_id, lease_token=current.lease_token, size=outcome.size)
         self._client.upload(place, work.output, until=deadline, check=current.stop.check)
         request = CompleteRequest(
@@ -155,7 +156,7 @@ class Runner:
             lease_token=current.lease_token,
             sha256=outcome.sha256,
             size=outcome.size,
-            metrics=final_metrics(work, reporter),
+            metrics=metrics,
             train_s=outcome.seconds,
         )
         return self._client.complete(request, until=deadline).status
@@ -225,6 +226,8 @@ def explain(outcome: Outcome, reporter: Reporter) -> str:
 def final_metrics(work: Work, reporter: Reporter) -> dict[str, float]:
     """The last report's numbers; of an evaluation what the script's evaluate() returned. At most 32, finite ones only."""
     if work.output_name == "evaluation.json":
+        if work.output.stat().st_size > EVALUATION_CAP:
+            raise Failure("output", f"evaluation.json has more than {EVALUATION_CAP} bytes")
         try:
             found: dict[str, float] = json.loads(work.output.read_bytes())
             numbers = {str(name)[:64]: float(value) for name, value in list(found.items())[:32]}

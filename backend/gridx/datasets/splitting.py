@@ -188,12 +188,10 @@ def _record_lists(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tup
 
 def _copy_contiguous(source: Path, scan: CsvScan, sizes: NDArray[np.int64], writer: "_Writer", block_bytes: int) -> int:
     """Sends consecutive records to consecutive chunks; returns the bytes moved."""
-    moved = 0
-    chunk = 0
+    moved = chunk = 0
     left = int(sizes[0])
     for block, count, starts in _counted_blocks(source, scan, block_bytes):
-        done = 0  # records of this block already sent
-        at = 0
+        done = at = 0  # records and bytes of this block already sent
         while count - done >= left and chunk + 1 < len(sizes):
             done += left
             cut = len(block) if done == count else int((starts if starts is not None else _line_starts(block, scan))[done])
@@ -258,7 +256,7 @@ class _Writer:
 
     def __init__(self, out_dir: Path, chunks: int) -> None:
         self._suffix = suffix = f".{secrets.token_hex(4)}.tmp"
-        names = [f"chunk-{chunk:05d}.csv" for chunk in range(chunks)]
+        names = (f"chunk-{chunk:05d}.csv" for chunk in range(chunks))
         self._outputs = [_Output(out_dir / name, out_dir / f".{name}{suffix}") for name in names]
         self._extra: list[Path] = []
         self._limit = max(1, min(_BUFFER_BYTES, _BUFFERS_BYTES // chunks))

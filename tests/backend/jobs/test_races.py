@@ -3,6 +3,7 @@
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -118,7 +119,7 @@ class TestSubmit:
         dataset_id = dataset(world, buyer)
         poor(world, buyer, 5)
         one = (world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home), buyer.id, dataset_id, 10)
-        codes = sum(in_two_processes(_submit_in_process, one, one), [])
+        codes = list(chain.from_iterable(in_two_processes(_submit_in_process, one, one)))
         assert sorted(codes) == ["insufficient_funds"] * 19 + ["made"]
         assert world.wallet(buyer)["held"] == 5
 
@@ -154,7 +155,7 @@ class TestClaim:
         world.job(buyer, chunks=5)
         url, home = world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home)
         halves = [(url, home, [agent.token for agent in agents[start::2]]) for start in (0, 1)]
-        got = sum(in_two_processes(_claim_in_process, *halves), [])
+        got = list(chain.from_iterable(in_two_processes(_claim_in_process, *halves)))
         assert len({subtask for subtask, _ in got}) == len(got) <= 5
 
     def test_one_agent_asking_eight_times_at_once_gets_one_attempt(self, world: World, buyer: Person) -> None:
@@ -233,7 +234,7 @@ class TestCancelAgainstComplete:
                 lambda data=data: agent.complete(data),
                 lambda job_id=job_id: world.api.post(f"/jobs/{job_id}/cancel", headers=buyer.headers),
             ]
-            completed, cancelled = together(2, lambda index: actions[index]())
+            completed, cancelled = together(2, lambda index, actions=actions: actions[index]())
             assert completed.status_code in (200, 409)
             assert cancelled.status_code == 200
             world.drain()
@@ -248,7 +249,7 @@ class TestCancelAgainstComplete:
             job_id = world.job(buyer, chunks=3)
             actions: list[Callable[[], Any]] = [*(agent.request for agent in agents)]
             actions.append(lambda job_id=job_id: world.api.post(f"/jobs/{job_id}/cancel", headers=buyer.headers))
-            assert together(4, lambda index: actions[index]())[-1].status_code == 200
+            assert together(4, lambda index, actions=actions: actions[index]())[-1].status_code == 200
             assert {agent.request()["task_id"] for agent in agents} == {None}
             assert world.credits(buyer) == 100
             assert {row["status"] for row in world.view(buyer, job_id)["subtasks"]} <= {"CANCELLED"}

@@ -1,6 +1,7 @@
 """What buyers meet: prices, refusals that name the field, idempotency, other people's objects."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ class TestSubmit:
             ({"chunks": "51"}, "50 rows"),
         ],
     )
-    def test_a_wrong_field_is_named_and_no_credit_moves(self, world: World, buyer: Person, fields: dict[str, str], named: str) -> None:
+    def test_a_wrong_field_is_named_and_no_credit_moves(self, world: World, buyer: Person, fields: dict[str, Any], named: str) -> None:
         answer = world.submit(buyer, **fields)
         assert answer.status_code == 422, answer.text
         assert named in answer.json()["detail"]

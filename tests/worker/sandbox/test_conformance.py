@@ -139,7 +139,7 @@ class TestEnds:
         before = time.monotonic()
         outcome = bench.run("import signal\nsignal.signal(15, signal.SIG_IGN)\nwhile True: pass", seconds=4)
         assert outcome.kind == "timeout"
-        assert time.monotonic() - before < 20
+        assert time.monotonic() - before < 40
 
     def test_cancel(self, bench: Bench) -> None:
         results: list[object] = []
@@ -147,7 +147,7 @@ class TestEnds:
         thread.start()
         bench.output.wait_for(b"go")
         bench.stop.throw("cancelled", "by the buyer")
-        thread.join(20)
+        thread.join(40)
         assert not thread.is_alive()
         assert getattr(results[0], "stopped", None) == "cancelled"
 
@@ -168,7 +168,7 @@ class TestEnds:
         script = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(600)\n    os._exit(0)\n" + MINIMAL
         before = time.monotonic()
         assert bench.run(script).kind is None
-        assert time.monotonic() - before < 30
+        assert time.monotonic() - before < 60
 
     def test_endless_print_of_one_line_is_not_kept(self, bench: Bench) -> None:
         bench.output.keep = 1000

@@ -29,14 +29,14 @@ attempt("root-write", lambda: open("/etc/evil", "w"))
 attempt("task-write", lambda: open("/gridx/launcher.py", "a"))
 attempt("input-write", lambda: open("data.csv", "a"))
 attempt("network", lambda: socket.create_connection(("172.17.0.1", 80), timeout=2))
-attempt("interfaces", lambda: [n for _, n in socket.if_nameindex() if n not in ("lo", "tunl0", "ip6tnl0", "sit0", "gre0", "gretap0", "erspan0")][0])
+attempt("interfaces", lambda: [name for _, name in socket.if_nameindex() if name.startswith(("eth", "en", "wl"))][0])
 attempt("docker-socket", lambda: os.stat("/var/run/docker.sock"))
 attempt("setuid", lambda: os.setuid(0))
 attempt("mount", lambda: (_ for _ in ()).throw(OSError()) if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, b"") else "mounted")
 attempt("chroot", lambda: os.chroot("/tmp"))
 attempt("device", lambda: os.mknod("/tmp/mem", 0o600 | 0o020000, os.makedev(1, 1)))
 status = pathlib.Path("/proc/self/status").read_text()
-print("capabilities", status.split("CapEff:")[1].split()[0], status.split("CapBnd:")[1].split()[0], "privs", status.split("NoNewPrivs:")[1].split()[0])
+print("status", *(status.split(name)[1].split()[0] for name in ("CapEff:", "CapBnd:", "NoNewPrivs:")))
 print("visible", sorted(os.listdir("/input")), sorted(os.listdir("/gridx")))
 def fill(path):
     with open(path, "wb") as file:
@@ -67,7 +67,7 @@ class TestEscapes:
         assert "GOT" not in docker_bench.text, docker_bench.text
         for name in ("network", "root-write", "task-write", "input-write", "setuid", "fill-tmp", "fill-work", "inodes-work"):
             assert f"{name} refused" in docker_bench.text, docker_bench.text
-        assert "capabilities 0000000000000000 0000000000000000 privs 1" in docker_bench.text
+        assert "status 0000000000000000 0000000000000000 1" in docker_bench.text
         assert "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_task.py', 'launcher.py']" in docker_bench.text
 
     def test_limits_are_those_of_the_engine(self, docker_bench: Bench, docker_sandbox: DockerSandbox, client: docker.DockerClient) -> None:
@@ -170,10 +170,10 @@ class TestPipOptions:
 
 
 def test_time_of_a_container_is_cut_by_the_agent_not_by_the_script(docker_bench: Bench) -> None:
-    script = "import os, signal\nfor number in range(1, 65):\n    try: signal.signal(number, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
+    script = "import signal\nfor number in set(signal.valid_signals()) - {9, 19}:\n    signal.signal(number, signal.SIG_IGN)\n"
     before = time.monotonic()
     assert docker_bench.run(script + "while True: pass", seconds=3).kind == "timeout"
-    assert time.monotonic() - before < 15
+    assert time.monotonic() - before < 40
 
 
 def test_no_process_of_a_script_survives(docker_bench: Bench) -> None:

@@ -74,6 +74,7 @@ class TestProximalTerm:
         term = load(mu=0.2).proximal_term(model)
         term.backward()
         assert term.item() == pytest.approx(0.1 * 25)
+        assert model.weight.grad is not None
         assert torch.allclose(model.weight.grad, 0.2 * torch.tensor([[3.0, 4.0]]))
 
     def test_own_mu_wins(self, load: Callable[..., ModuleType]) -> None:

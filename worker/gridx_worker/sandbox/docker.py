@@ -277,7 +277,7 @@ class DockerSandbox:
     def _copy_task(self) -> None:
         """The launcher and the helper, readable by the sandbox's user whatever this installation's file modes are."""
         source = Path(gridx_worker.task.__file__).parent
-        self._task.mkdir(exist_ok=True)
+        self._task.mkdir(parents=True, exist_ok=True)
         self._task.chmod(0o755)
         for file in source.glob("*.py"):
             target = self._task / file.name
