@@ -66,7 +66,7 @@ class Platform:
         env = kept | QUICK | {"GRIDX_HOME": str(self.home), "DATABASE_URL": self.database_url, "JWT_SECRET_KEY": ""}
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
+            process: subprocess.Popen[bytes] = subprocess.Popen(
                 command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.home, start_new_session=True
             )
         self.processes.append(process)

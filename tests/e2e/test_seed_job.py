@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 import torch
@@ -30,17 +31,13 @@ def run_seed_job(platform: Platform, sandbox: str) -> None:
 
 def check_mean(buyer: User, job_id: int, final: dict[str, torch.Tensor]) -> None:
     """The final model is the float64 mean of the kept updates, weighted by rows, within one ulp."""
-    import httpx
-
     rows = {subtask["chunk"]: subtask["rows"] for subtask in buyer.job(job_id)["subtasks"]}
     assert sorted(rows.values()) == [30, 30, 31, 31, 31]
     items = buyer.call("GET", f"/jobs/{job_id}/artifacts").json()["items"]
     updates = {item["chunk"]: item["url"] for item in items if item["kind"] == "update"}
     assert sorted(updates) == [0, 1, 2, 3, 4]
-    states = {
-        chunk: torch.load(io.BytesIO(httpx.get(buyer.platform.url + url, timeout=30).content), weights_only=True)
-        for chunk, url in updates.items()
-    }
+    content = {chunk: httpx.get(buyer.platform.url + url, timeout=30).content for chunk, url in updates.items()}
+    states = {chunk: torch.load(io.BytesIO(data), weights_only=True) for chunk, data in content.items()}
     for name, merged in final.items():
         expected = sum((states[chunk][name].double().numpy() * rows[chunk] for chunk in sorted(rows)), np.zeros(merged.shape)) / 153
         ulp = np.spacing(np.abs(expected.astype(np.float32)))

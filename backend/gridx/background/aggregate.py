@@ -1,5 +1,6 @@
 """From enough accepted updates to a global model, and on to the next round or the end."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session
 from gridx.aggregation.merge import MergeReport, UpdateUnreadable, merge
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
+from gridx.core.errors import NotFound
 from gridx.datasets.models import Chunk
 from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job, Round, Subtask
@@ -23,6 +25,7 @@ class _Update:
     attempt_id: int
     chunk: int
     key: str
+    sha256: str
     rows: int
 
 
@@ -92,9 +95,7 @@ def _merge(work: Work, job: Job, updates: list[_Update], previous: Round | None,
     if previous is not None and previous.global_model_key is not None:
         global_model = folder / "previous.pth"
         work.store.fetch(previous.global_model_key, global_model)
-    for item in updates:
-        work.store.fetch(item.key, folder / f"{item.attempt_id}.pth")
-    used = list(updates)
+    used = [item for item in updates if _fetched(work, job, item, folder)]
     while len(used) >= max(1, min(job.min_updates, len(updates))):
         files = [(folder / f"{item.attempt_id}.pth", item.rows) for item in used]
         try:
@@ -103,6 +104,21 @@ def _merge(work: Work, job: Job, updates: list[_Update], previous: Round | None,
             bad = used.pop(error.index)
             _log.error("update dropped", job=job.id, chunk=bad.chunk, attempt=bad.attempt_id, reason=str(error))
     return None
+
+
+def _fetched(work: Work, job: Job, item: _Update, folder: Path) -> bool:
+    """Bring a canonical update near; False when the store no longer has what was written there."""
+    path = folder / f"{item.attempt_id}.pth"
+    try:
+        work.store.fetch(item.key, path)
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() == item.sha256:
+                return True
+        reason = "its SHA-256 differs from the one that was noted"
+    except NotFound:
+        reason = "it is gone"
+    _log.error("update dropped", job=job.id, chunk=item.chunk, attempt=item.attempt_id, reason=reason)
+    return False
 
 
 def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeReport) -> list[str]:
@@ -141,12 +157,14 @@ def _forget_updates(session: Session, job_id: int, up_to: int) -> list[str]:
 
 def _accepted(session: Session, round_id: int) -> list[_Update]:
     rows = session.execute(
-        select(Attempt.id, Subtask.chunk_index, Attempt.update_key, Subtask.rows)
+        select(Attempt.id, Subtask.chunk_index, Attempt.update_key, Attempt.summary, Subtask.rows)
         .join(Subtask, Subtask.id == Attempt.subtask_id)
         .where(Subtask.round_id == round_id, Attempt.status == "ACCEPTED", Attempt.update_key.is_not(None))
         .order_by(Subtask.chunk_index)
     )
-    return [_Update(attempt_id, chunk, key or "", count) for attempt_id, chunk, key, count in rows]
+    return [
+        _Update(attempt_id, chunk, key or "", (summary or {}).get("sha256", ""), count) for attempt_id, chunk, key, summary, count in rows
+    ]
 
 
 def _fail(work: Work, round_id: int, reason: str) -> None:

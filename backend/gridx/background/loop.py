@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 import structlog
 
 from gridx.accounts.throttle import sweep_login_failures
+from gridx.aggregation.safe_load import warm_up
 from gridx.background.aggregate import aggregate_next
 from gridx.background.leases import expire_leases
 from gridx.background.prepare import prepare_next
@@ -68,6 +69,7 @@ class Background:
         self._threads = [threading.Thread(target=target, name=name, daemon=True) for name, target in jobs]
 
     def start(self) -> None:
+        warm_up()
         for thread in self._threads:
             thread.start()
 
