@@ -162,9 +162,7 @@ def _accepted(session: Session, round_id: int) -> list[_Update]:
         .where(Subtask.round_id == round_id, Attempt.status == "ACCEPTED", Attempt.update_key.is_not(None))
         .order_by(Subtask.chunk_index)
     )
-    return [
-        _Update(attempt_id, chunk, key or "", (summary or {}).get("sha256", ""), count) for attempt_id, chunk, key, summary, count in rows
-    ]
+    return [_Update(attempt, chunk, key or "", (summary or {}).get("sha256", ""), count) for attempt, chunk, key, summary, count in rows]
 
 
 def _fail(work: Work, round_id: int, reason: str) -> None:
