@@ -19,7 +19,7 @@ hypothesis.settings.load_profile(os.environ.get("GRIDX_HYPOTHESIS", "ci"))
 
 # Settings of the developer's own shell must not leak into what is tested.
 _OWN_SETTINGS = ("DATABASE_URL", "JWT_SECRET_KEY", "SUPABASE_", "BACKEND_URL", "COORDINATOR_URL", "AGENT_ID", "WORKER_", "GRIDX_")
-_KEPT = ("GRIDX_REQUIRE", "GRIDX_HYPOTHESIS", "GRIDX_TEST_", "GRIDX_BASE_IMAGE", "GRIDX_WHEELS", "GRIDX_PIP_ARGS")
+_KEPT = ("GRIDX_REQUIRE", "GRIDX_HYPOTHESIS", "GRIDX_TEST_", "GRIDX_SUPABASE_TEST_", "GRIDX_BASE_IMAGE", "GRIDX_WHEELS", "GRIDX_PIP_ARGS")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from sqlalchemy import text
+from sqlalchemy import Inspector, create_engine, inspect, make_url, text
 
 from gridx.accounts import passwords
 from gridx.accounts import service as accounts
@@ -24,11 +24,20 @@ from gridx.core.supervisor import Child, supervise
 from gridx.jobs import dispatch
 from gridx.ledger import check as ledger_check
 from gridx.migrations import current_revision, downgrade, head_revision, upgrade
-from gridx.storage.select import make_store
+from gridx.storage.doctor import check_storage
+from gridx.tables import Base
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="The Grid-X server.")
 admin = typer.Typer(no_args_is_help=True, help="Users, credits, agents.")
 app.add_typer(admin, name="admin")
+
+_TRANSACTION_POOLER_PORT = 6543
+_OPEN_TO_THE_API = """
+    SELECT bool_or(has_table_privilege(role.rolname, relation.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE'))
+    FROM pg_roles AS role, pg_class AS relation
+    WHERE role.rolname IN ('anon', 'authenticated') AND relation.relnamespace = current_schema()::regnamespace AND relation.relkind = 'r'
+"""
+"""NULL where there are no such roles."""
 
 
 @app.command()
@@ -203,11 +212,46 @@ def _checks(settings: Settings) -> Iterator[tuple[str, str | None]]:
         "database layout is current",
         None if revision == head else f"it is at {revision or 'nothing'}, wanted is {head}. Run: gridx migrate",
     )
+    if revision == head:
+        yield "tables and columns are all there", _missing_from(settings.sqlalchemy_url)
+    if not settings.sqlalchemy_url.startswith("sqlite"):
+        yield from _check_postgresql(settings.sqlalchemy_url)
+    yield from check_storage(settings)
+
+
+def _missing_from(url: str) -> str | None:
+    """Names tables and columns that the database lacks."""
+    engine = create_engine(url)
     try:
-        make_store(settings).stat("doctor/absent")
-        yield "storage can be reached", None
-    except (GridxError, OSError) as error:
-        yield "storage can be reached", str(error)
+        inspector = inspect(engine)
+        present = set(inspector.get_table_names())
+        missing = [
+            table.name if table.name not in present else f"{table.name}.{column}"
+            for table in Base.metadata.sorted_tables
+            for column in sorted({column.name for column in table.columns} - _columns(inspector, table.name, present))
+        ]
+    finally:
+        engine.dispose()
+    return f"missing: {', '.join(dict.fromkeys(missing))}. Restore a backup, or start with an empty database" if missing else None
+
+
+def _columns(inspector: Inspector, table: str, present: set[str]) -> set[str]:
+    return {column["name"] for column in inspector.get_columns(table)} if table in present else set()
+
+
+def _check_postgresql(url: str) -> Iterator[tuple[str, str | None]]:
+    """What Supabase does differently: its pooler loses notifications, and its API lets anybody read tables in `public`."""
+    if make_url(url).port == _TRANSACTION_POOLER_PORT:
+        yield "database connection is direct", "port 6543 is a transaction pooler, which loses wake-ups. Use the direct or session address"
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            is_open = connection.scalar(text(_OPEN_TO_THE_API))
+    finally:
+        engine.dispose()
+    if is_open is not None:
+        wrong = "the project's API may read or write them. Run the SQL that docs/operations.md gives under Supabase" if is_open else None
+        yield "tables are closed to Supabase's API", wrong
 
 
 def _now() -> datetime:

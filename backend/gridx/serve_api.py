@@ -3,7 +3,9 @@
 import argparse
 
 import uvicorn
+from fastapi import FastAPI
 
+from gridx.app import create_app
 from gridx.core.logs import configure_logs
 from gridx.core.settings import load_settings
 from gridx.core.supervisor import die_with_supervisor
@@ -19,7 +21,7 @@ def main() -> None:
     settings = load_settings()
     configure_logs(settings.log_level)
     uvicorn.run(
-        "gridx.app:create_app",
+        "gridx.serve_api:make_app",
         factory=True,
         host=arguments.host,
         port=arguments.port,
@@ -29,6 +31,13 @@ def main() -> None:
         timeout_keep_alive=75,
         proxy_headers=True,
     )
+
+
+def make_app() -> FastAPI:
+    """What uvicorn serves, also in the child process that `--reload` makes."""
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    return create_app(settings)
 
 
 if __name__ == "__main__":

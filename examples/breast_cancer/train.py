@@ -16,7 +16,7 @@ except ImportError:  # on its own
 LABEL = "benign"
 
 # Column, mean, standard deviation. Fixed here, because every machine sees other rows: were each to compute its own,
-# the same weight would mean something else on each of them. (gridx_task.schema() offers such numbers for any data set.)
+# the same weight would mean something else on each of them.
 COLUMNS = [
     ("mean_radius", 14.09, 3.486),
     ("mean_texture", 19.26, 4.31),

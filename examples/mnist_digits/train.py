@@ -1,6 +1,6 @@
 """Handwritten digits with the two-layer network of McMahan et al. (2017). Reads data.csv, writes model.pth.
 
-Shows argparse (a job's `arguments` arrive as its command line) and `evaluate`, which Grid-X calls on rows that no agent trained on.
+Shows argparse (a job's `arguments` arrive as its command line) and `evaluate`, which Grid-X does not call yet.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def measure(model: nn.Module, pixels: torch.Tensor, digits: torch.Tensor) -> dic
 
 
 def evaluate(model_path: str, csv_path: str) -> dict[str, float]:
-    """What Grid-X calls on held-out rows: metrics of the saved model."""
+    """Metrics of a saved model on rows that it was not trained on."""
     model = build_model()
     model.load_state_dict(torch.load(model_path, map_location="cpu", weights_only=True))
     return measure(model, *read_rows(csv_path))

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 RENEW_GAP_S = 30.0
 REAP_S = 60.0
 LONGEST_TROUBLE_S = 300.0
-UNREGISTERED = "this agent is not registered yet; give it an enrolment key from the web app (Agents > Keys) with --key or GRIDX_KEY"
+UNREGISTERED = "this agent is not registered yet; give it an enrolment key (its provider makes one with POST /agent/keys) with --key or GRIDX_KEY"
 FOREVER_S = 10.0 * 365 * 86400
 
 
@@ -187,7 +187,7 @@ def _advice(error: Refused) -> str:
     if error.status == 401:
         return (
             f"the server refuses this agent ({error}). Its enrolment key was revoked or is wrong, or another machine runs under its name. "
-            "Make a new key in the web app (Agents > Keys) and start again with --key"
+            "Make a new key with POST /agent/keys and start again with --key"
         )
     return f"the server refuses this agent: {error}"
 

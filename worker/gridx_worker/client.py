@@ -17,7 +17,7 @@ from typing import TypeVar
 from urllib.parse import urljoin
 
 import httpx
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gridx_protocol.messages import (
     CompleteReply,
@@ -132,9 +132,12 @@ class Client:
             place = self._authorised("agent/upload_url", request, UploadUrlReply)
             headers = {**place.headers, "content-length": str(request.size)}
             answer = self._send("PUT", urljoin(self.server, place.url), content=_blocks(path, check), headers=headers)
-            if answer.status_code in (401, 403):
-                raise _Retry(f"the upload link was refused ({answer.status_code})")  # expired: the next try asks for a new one
-            _raise_for(answer)
+            try:
+                _raise_for(answer)
+            except Refused as error:
+                if error.status not in (400, 401, 403):
+                    raise
+                raise _Retry(f"the upload link was refused ({error})") from error  # expired: the next try asks for a new one
 
         self._retry("agent/upload", once, until=until, outlive_stop=True)
 
@@ -246,6 +249,12 @@ class _Retry(Exception):
         self.after_s = after_s
 
 
+class _StorageError(BaseModel):
+    statusCode: int  # noqa: N815 - their spelling
+    error: str = "storage"
+    message: str = ""
+
+
 def _raise_for(answer: httpx.Response) -> None:
     """The one place that sorts status codes."""
     status = answer.status_code
@@ -254,7 +263,7 @@ def _raise_for(answer: httpx.Response) -> None:
     try:
         body = ErrorBody.model_validate_json(answer.content)
     except ValidationError:
-        body = ErrorBody(code=f"http_{status}", detail=f"status {status}")
+        status, body = _storage_error(status, answer.content)
     if status == 409:
         raise LeaseLost(body.detail)
     if status == 401:
@@ -262,6 +271,17 @@ def _raise_for(answer: httpx.Response) -> None:
     if 400 <= status < 500 and status not in (408, 429):
         raise Refused(status, body.code, body.detail)
     raise _Retry(body.detail, _retry_after(answer.headers.get("retry-after")))
+
+
+def _storage_error(status: int, content: bytes) -> tuple[int, ErrorBody]:
+    """What an answer means that is none of our server's. Supabase Storage sends 400 for nearly everything and the meaning in the body."""
+    try:
+        found = _StorageError.model_validate_json(content)
+    except ValidationError:
+        return status, ErrorBody(code=f"http_{status}", detail=f"status {status}")
+    meaning = found.statusCode if status == 400 else status
+    # A store knows no leases: its conflicts and locks pass.
+    return 503 if meaning in (409, 423) else meaning, ErrorBody(code=found.error, detail=found.message)
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -45,7 +45,8 @@ def login(body: LoginIn, request: Request, response: Response, database: Databas
 @router.post("/logout", status_code=204)
 def logout(request: Request, response: Response, settings: SettingsDep) -> None:
     """Forget the cookie of this browser."""
-    require_same_origin(request, settings)
+    if "authorization" not in request.headers:
+        require_same_origin(request, settings)
     response.delete_cookie(SESSION_COOKIE, path="/", secure=_is_secure(settings), httponly=True, samesite="lax")
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from gridx.accounts.models import User
 from gridx.agents.models import Agent, EnrolmentKey
 from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
 from gridx.core.tokens import hash_secret, new_secret
@@ -17,7 +18,7 @@ _REGISTER_ADVICE = (
     "this agent's token is not valid: it was revoked, or an agent of the same name registered again elsewhere. "
     "Start the worker with its enrolment key to register again"
 )
-_KEY_ADVICE = "this enrolment key is not valid or was revoked. Make a new one on the page of your machines"
+_KEY_ADVICE = "this enrolment key is not valid or was revoked. Make a new one with POST /agent/keys"
 
 
 class AgentIdTaken(GridxError):
@@ -86,7 +87,7 @@ def register(session: Session, key: str, request: RegisterRequest, now: datetime
             f"this server speaks protocol {PROTOCOL_VERSION}, the worker {request.protocol_version}; install the worker this server offers"
         )
     enrolment = session.scalar(select(EnrolmentKey).where(EnrolmentKey.key_hash == hash_secret(key)))
-    if enrolment is None or enrolment.revoked_at is not None:
+    if enrolment is None or enrolment.revoked_at is not None or session.get_one(User, enrolment.owner_id).is_disabled:
         raise NotAuthenticated(_KEY_ADVICE)
     token = new_secret("gxa")
     agent = session.get(Agent, request.agent_id, with_for_update=True)
@@ -104,9 +105,14 @@ def register(session: Session, key: str, request: RegisterRequest, now: datetime
 
 def authenticate(session: Session, token: str) -> AgentActor:
     """The agent that a Bearer token belongs to. Raises NotAuthenticated with advice."""
-    agent = session.scalar(select(Agent).where(Agent.token_hash == hash_secret(token)))
-    if agent is None:
+    found = session.execute(
+        select(Agent, User.is_disabled).join(User, User.id == Agent.owner_id).where(Agent.token_hash == hash_secret(token))
+    ).one_or_none()
+    if found is None:
         raise NotAuthenticated(_REGISTER_ADVICE)
+    agent, is_disabled = found
+    if is_disabled:
+        raise NotAuthenticated("the account of this machine's provider is disabled; ask the server's administrator")
     if agent.ban_reason is not None:
         raise NotAuthenticated(f"this machine was banned: {agent.ban_reason}")
     return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)

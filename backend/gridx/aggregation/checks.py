@@ -47,13 +47,13 @@ def _hint(reference: UpdateSummary, shapes: list[tuple[TensorSpec, TensorSpec]])
         if have.shape[0] < want.shape[0]:
             return (
                 f". Only the output layer differs: the chunk probably lacks a class ({have.shape[0]} of {want.shape[0]});"
-                " count classes over the whole dataset with gridx_task.schema(), not over the chunk"
+                " give the script the number of classes of the whole dataset instead of counting them in the chunk"
             )
-        return ". Only the output layer differs: count classes over the whole dataset with gridx_task.schema()"
+        return ". Only the output layer differs: give the script the number of classes of the whole dataset"
     if inputs and layers == {first}:
         return (
             ". Only the input layer differs: the chunk probably lacks a category, so that its encoder made fewer columns;"
-            " fit encoders on gridx_task.schema(), not on the chunk"
+            " give the script the categories of the whole dataset instead of fitting encoders on the chunk"
         )
     return ""
 

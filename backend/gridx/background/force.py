@@ -4,6 +4,7 @@ from sqlalchemy import select
 
 from gridx.background.aggregate import aggregate_next
 from gridx.background.executor import make_executor
+from gridx.background.verify import verify_next
 from gridx.background.work import Work
 from gridx.core.clock import SystemClock
 from gridx.core.db import Database
@@ -26,7 +27,15 @@ def force_aggregate(settings: Settings, job_id: int) -> str:
                 return f"job {job_id} is already {job.status}"
             if job.status == "PROCESSING":
                 return f"job {job_id} is still being prepared; nothing can be merged yet"
-            rounds.force_close(session, job, work.clock.now())
+            if not rounds.has_updates(session, job):
+                raise rounds.NothingAccepted(f"no update of round {job.current_round} was uploaded yet; there is nothing to merge")
+            rounds.stop_waiting(session, job, work.clock.now())
+        while verify_next(work):
+            pass
+        with database.write() as session:
+            job = lock_job(session, job_id)
+            if job.status not in JOB_ENDS:
+                rounds.force_close(session, job, work.clock.now())
         while aggregate_next(work):
             pass
         with database.read() as session:

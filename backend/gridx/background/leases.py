@@ -18,7 +18,8 @@ _log = structlog.get_logger()
 def expire_leases(work: Work) -> int:
     """End attempts whose agent fell silent or whose time limit passed. Returns how many.
 
-    When this process (or the database) was away for longer than half a lease, agents could not extend theirs: all get a fresh one.
+    When background work (or the database) was away for longer than half a lease and three looks, agents could not extend theirs:
+    all get a fresh one.
     """
     now = work.clock.now()
     if _was_away(work, now):
@@ -61,7 +62,7 @@ def _was_away(work: Work, now: datetime) -> bool:
             return False
         silent_s = (now - tick.at).total_seconds()
         tick.at = max(now, tick.at)
-        if silent_s <= work.settings.lease_s / 2:
+        if silent_s <= max(work.settings.lease_s / 2, 3 * work.settings.sweep_s):
             return False
         fresh = now + timedelta(seconds=work.settings.lease_s)
         session.execute(update(Attempt).where(Attempt.status == "RUNNING", Attempt.lease_expires_at < fresh).values(lease_expires_at=fresh))

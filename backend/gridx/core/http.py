@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gridx.core.errors import GridxError, Invalid
+from gridx.core.errors import GridxError, Invalid, Unavailable
 from gridx.core.streams import too_large
 from gridx.core.text import NUL_PATTERN
 
@@ -177,6 +177,9 @@ def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
 
 
 def _on_unexpected(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, OSError):
+        _log.error("storage unavailable", method=request.method, path=request.url.path, exc_info=error)
+        return _error_response(Unavailable("the server's storage cannot be reached right now; try again in a few seconds"))
     return _unexpected(request.method, request.url.path, error)
 
 

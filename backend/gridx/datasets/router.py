@@ -98,7 +98,8 @@ def begin_upload(body: UploadIn, actor: BuyerUser, settings: SettingsDep) -> Upl
     return UploadOut(upload_id=upload.id, offset=0, bytes=upload.bytes)
 
 
-@router.api_route("/uploads/{upload_id}", methods=["GET", "HEAD"])
+@router.head("/uploads/{upload_id}", include_in_schema=False)
+@router.get("/uploads/{upload_id}")
 def look_at_upload(upload_id: str, actor: BuyerUser, response: Response, database: DatabaseDep, settings: SettingsDep) -> UploadOut:
     """How much has arrived, also as the headers Upload-Offset and Upload-Length."""
     state = _finished(database, actor, upload_id)

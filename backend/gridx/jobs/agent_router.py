@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 
 from gridx.accounts.deps import SellerUser
 from gridx.agents import service as agents
@@ -100,7 +100,7 @@ async def upload_result(
     store: StoreDep,
     settings: SettingsDep,
     task_id: Annotated[int, Query(ge=1, le=2**53)],
-    lease_token: Annotated[str, Query(max_length=128)],
+    lease_token: Annotated[str, Header(alias="Gridx-Lease-Token", max_length=128)],
 ) -> Message:
     """Upload model.pth through the server itself, as the raw body: for agents that cannot reach the storage's links."""
 
@@ -121,7 +121,9 @@ async def upload_result(
 
 
 @router.post("/complete_task")
-def complete_task(body: CompleteRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep) -> CompleteReply:
+def complete_task(
+    body: CompleteRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
+) -> CompleteReply:
     with database.read() as session:
         key = dispatch.upload_key(session, agent, body.task_id, body.lease_token)
     if key is not None:
@@ -129,6 +131,9 @@ def complete_task(body: CompleteRequest, agent: CurrentAgent, database: Database
         if info is None or info.size != body.size:
             found = "nothing" if info is None else f"{info.size} bytes"
             raise NothingUploaded(f"upload model.pth first: {body.size} bytes were announced, {found} arrived")
+        if info.size > settings.max_update_bytes:  # not every store's links can refuse it
+            store.delete(key)
+            raise TooLarge(f"model.pth has {info.size} bytes; at most {settings.max_update_bytes} are taken")
     with database.write() as session:
         status = dispatch.complete(session, agent, body, clock.now())
     return CompleteReply(status={"VERIFYING": "VERIFYING", "ACCEPTED": "COMPLETED"}.get(status, "REFUSED"))  # pyright: ignore[reportArgumentType]

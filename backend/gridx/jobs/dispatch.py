@@ -1,5 +1,6 @@
 """The agents' side of a job: claims, heartbeats, uploads, completion, failure. Called with the agent that the token named."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from gridx_protocol import CompleteRequest, FailRequest, HeartbeatRequest
 
 _UPLOAD_GRACE_S = 30.0
 """After its deadline an attempt may still report this long: the clock that killed the script is the agent's."""
+_MAX_JOBS = 1000
+"""Jobs that one request looks at."""
+_EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning))(?::|$)")
 _BARS = ("FAILED", "REFUSED")
 
 
@@ -139,13 +143,14 @@ def fail(session: Session, agent: AgentActor, request: FailRequest, now: datetim
         raise LeaseLost(_lost(None))
     job = lock_job(session, attempt.job_id)
     session.refresh(attempt)
-    if attempt.status == "FAILED" and attempt.fault == request.kind:
+    fault = _fault(request)
+    if attempt.fault == fault:
         return
     if attempt.status != "RUNNING":
         raise LeaseLost(_lost(attempt))
     status = "LOST" if request.kind == "shutdown" else "FAILED"
     subtask = _subtask(session, attempt)
-    rounds.end_badly(session, job, subtask, attempt, status, request.kind, request.reason, now, settings.offline_after_s)
+    rounds.end_badly(session, job, subtask, attempt, status, fault, request.reason, now, settings.offline_after_s)
 
 
 def end_leases(session: Session, agent_ids: Sequence[str], reason: str, now: datetime, settings: Settings) -> None:
@@ -169,6 +174,14 @@ def end_lease(
     return True
 
 
+def _fault(request: FailRequest) -> str:
+    """The failure's stable code. A script's is told apart by its exception: two different ones reproduce nothing."""
+    if request.kind != "script":
+        return request.kind
+    names = [match[1] for line in request.reason.splitlines() if (match := _EXCEPTION.match(line.strip()))]
+    return f"script:{names[-1]}"[:64] if names else "script"
+
+
 def _jobs_in_order(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now: datetime) -> Sequence[int]:
     """Jobs with work that this agent can do: buyers with the fewest running attempts first, then warm ones, then age."""
     running = (
@@ -180,7 +193,7 @@ def _jobs_in_order(session: Session, agent: AgentActor, warm_job_ids: Sequence[i
         .outerjoin(running, running.c.buyer_id == Job.owner_id)
         .where(Job.status == "RUNNING", _suits(agent), has_pending)
         .order_by(func.coalesce(running.c.running, 0), case((Job.id.in_(warm_job_ids), 0), else_=1), Job.id)
-        .limit(20)
+        .limit(_MAX_JOBS)
     ).all()
 
 

@@ -100,6 +100,8 @@ def read_upload(form: Form) -> Upload:
 
 
 def _options(fields: Mapping[str, str], problems: list[str]) -> JobOptions | None:
+    known = {*_PLAIN_FIELDS, *_JSON_FIELDS, "arguments", "dataset_id"}
+    problems.extend(f"{name[:60]}: there is no such field" for name in fields if name not in known)
     values: dict[str, Any] = {name: fields[name] for name in _PLAIN_FIELDS if fields.get(name)}
     if fields.get("arguments", "").strip():
         values["arguments"] = _arguments(fields["arguments"])

@@ -83,6 +83,7 @@ def end_badly(
     where two sellers reproduced it, both are paid from what the escrow has left.
     """
     _end_attempt(session, attempt, status, now, fault=fault, reason=reason)
+    attempt.update_key = None  # what was refused is not kept: the sweep deletes the file
     if job.status in JOB_ENDS:
         move(session, subtask, "CANCELLED", now=now, text=f"chunk {subtask.chunk_index}: {reason}", reason=reason)
         release_rest(session, job, now)
@@ -153,11 +154,22 @@ def _lock_accounts(session: Session, job: Job, *seller_ids: int) -> None:
     ledger.lock(session, {ledger_accounts.escrow_code(job.id), *wallets})
 
 
+def has_updates(session: Session, job: Job) -> bool:
+    """Whether anything of the current round was uploaded."""
+    where = (Subtask.job_id == job.id, Subtask.round_number == job.current_round)
+    return _count(session, *where, Subtask.status.in_(("VERIFYING", "COMPLETED"))) > 0
+
+
+def stop_waiting(session: Session, job: Job, now: datetime) -> None:
+    """Cancel what nobody has uploaded of the current round. Uploads are still verified."""
+    _cancel_open(session, job, "the round was closed by an administrator", now, ("PENDING", "RUNNING"))
+
+
 def force_close(session: Session, job: Job, now: datetime) -> None:
-    """Close the current round with the updates accepted so far; what is still open is cancelled and not paid.
+    """Merge the current round with the updates accepted so far, fewer than the job asks for if need be.
 
     Raises:
-        NothingAccepted: there is no update to merge.
+        NothingAccepted: there is no update to merge; the job goes on as before.
     """
     if job.status == "AGGREGATING":
         return
@@ -166,11 +178,7 @@ def force_close(session: Session, job: Job, now: datetime) -> None:
     if accepted == 0:
         raise NothingAccepted(f"no update of round {job.current_round} was accepted yet; there is nothing to merge")
     _cancel_open(session, job, "the round was closed by an administrator", now, ("PENDING", "RUNNING", "VERIFYING"))
-    job.min_updates = min(job.min_updates, accepted)
-    session.flush()
-    close_round_if_ready(
-        session, job, session.scalars(select(Round.id).where(Round.job_id == job.id, Round.number == job.current_round)).one(), now
-    )
+    move(session, job, "AGGREGATING", now=now, text=f"round {job.current_round}: merging {accepted} of {job.chunks} updates, by hand")
 
 
 def close_round_if_ready(session: Session, job: Job, round_id: int, now: datetime) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from gridx.accounts.deps import Actor, BuyerUser, CurrentUser
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
-from gridx.core.errors import NotFound
+from gridx.core.errors import GridxError, NotFound
 from gridx.core.settings import Settings
 from gridx.datasets import service as datasets
 from gridx.datasets.receive import Form, receive_form
@@ -198,7 +198,14 @@ def _upload(
         dataset_id = datasets.create_from_file(database, store, actor, parts.data.path, name=name, sha256=parts.data.sha256, now=now).id
     assert dataset_id is not None  # read_upload demands one of the two
     order = service.Submission(parts.options, dataset_id, parts.script, parts.requirements, idempotency_key, request_hash)
-    return _created(service.submit(database, store, actor, order, now, settings))
+    try:
+        return _created(service.submit(database, store, actor, order, now, settings))
+    except GridxError:
+        if parts.data is not None:
+            # Nobody was told of this dataset; whoever mends the order sends its file again.
+            with database.write() as session:
+                datasets.delete_dataset(session, actor, dataset_id, now)
+        raise
 
 
 def _created(done: service.Submitted) -> JobCreated:

@@ -5,7 +5,7 @@ import shlex
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from gridx.core.text import Text
 from gridx_protocol import Needs
@@ -56,7 +56,9 @@ Hyperparameters = Annotated[dict[str, Any], AfterValidator(_bounded_json)]
 
 
 class JobOptions(BaseModel):
-    """What may be chosen for a job, with the defaults of the form."""
+    """What may be chosen for a job, with the defaults of the form. An unknown field is refused: it may be a misspelt one."""
+
+    model_config = ConfigDict(extra="forbid")
 
     title: Annotated[Text, Field(min_length=1, max_length=200)]
     arguments: Annotated[list[Annotated[Text, Field(max_length=1000)]], Field(max_length=100), BeforeValidator(_command_line)] = []
@@ -69,7 +71,7 @@ class JobOptions(BaseModel):
     time_limit_s: Annotated[int, Field(ge=10, le=MAX_TIME_LIMIT_S)] = 3600
     needs: Needs = Needs()
     min_updates: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] | None = None
-    """Updates that close a round; all chunks by default."""
+    """Updates that a round needs; all chunks by default. It still waits for every chunk whose attempts are not spent."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """Deals rows and starts the scripts' random numbers; drawn when not given."""
     keep_updates: bool = False

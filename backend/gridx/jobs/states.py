@@ -80,9 +80,9 @@ def move(session: Session, row: Job | Subtask, to: str, *, now: datetime, text: 
 def record(
     session: Session, job_id: int, *, now: datetime, what: str, new: str, text: str, old: str | None = None, subtask_id: int | None = None
 ) -> None:
-    """Add a line to the job's timeline."""
+    """Add a line to the job's timeline. The log gets the ids alone: the text may quote a buyer's script."""
     session.add(JobEvent(job_id=job_id, at=now, what=what, subtask_id=subtask_id, old=old, new=new, text=text))
-    _log.info(f"{what} {new.lower()}", job=job_id, subtask=subtask_id, old=old, text=text)
+    _log.info(f"{what} {new.lower()}", job=job_id, subtask=subtask_id, old=old)
 
 
 def _name(row: Job | Subtask) -> str:

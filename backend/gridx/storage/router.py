@@ -39,7 +39,8 @@ def get_local_store(request: Request) -> LocalStore:
 LocalStoreDep = Annotated[LocalStore, Depends(get_local_store)]
 
 
-@router.api_route("/{key:path}", methods=["GET", "HEAD"], response_class=FileResponse, operation_id="download_file")
+@router.head("/{key:path}", include_in_schema=False)
+@router.get("/{key:path}", response_class=FileResponse, operation_id="download_file")
 def download(key: str, store: LocalStoreDep, expires: _Number, method: str, sig: str, name: str = "", max: _Number = 0) -> FileResponse:
     """One object's bytes; `Range` is understood."""
     link = _checked(store, "GET", Link("GET", key, expires, max, name), method, sig)

@@ -201,6 +201,31 @@ class TestRevocation:
         assert world.api.delete("/agent/keys/1", headers=stranger.headers).status_code == 404
         assert world.api.delete("/agent/a", headers=stranger.headers).status_code == 404
 
+    def test_a_disabled_account_takes_its_machines_along(self, world: World) -> None:
+        from gridx.accounts import service as accounts
+
+        agent = world.agent("a")
+        with world.database.write() as session:
+            accounts.set_disabled(session, email="a@sellers.example.com", is_disabled=True)
+        answer = agent.call("request_task")
+        assert answer.status_code == 401
+        assert "disabled" in answer.json()["detail"]
+
+
+class TestUploadThroughTheServer:
+    def test_takes_the_raw_body_for_the_attempt_that_holds_the_token(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        job_id = world.job(buyer, chunks=1)
+        agent.request()
+        data = pth(weights())
+        headers = {"Authorization": f"Bearer {agent.token}", "Gridx-Lease-Token": agent.task["lease_token"]}
+        url = f"/agent/upload_result?task_id={agent.task['task_id']}"
+        assert world.api.post(url, content=data, headers=headers | {"Gridx-Lease-Token": "0" * 32}).status_code == 409
+        assert world.api.post(url, content=data, headers=headers).status_code == 200
+        agent.complete(data)
+        world.drain()
+        assert world.view(buyer, job_id)["status"] == "COMPLETED"
+
 
 class TestRegistration:
     def test_the_same_machine_returns_with_a_new_token(self, world: World) -> None:

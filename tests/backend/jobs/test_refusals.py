@@ -71,6 +71,19 @@ class TestOneBadUpdate:
         assert "SHA-256" in attempts(world, buyer, job_id, 0)[0]["reason"]
         assert other.request()["task_id"] is not None
 
+    def test_a_file_that_did_not_fit_is_let_go(self, world: World, buyer: Person) -> None:
+        agent, other = world.agent("a"), world.agent("b")
+        job_id = world.job(buyer, chunks=2, rounds=2)
+        for one in (agent, other):
+            one.request()
+            one.finish(weights())
+        world.drain()
+        agent.request()
+        agent.finish({"other": torch.zeros(2)})
+        world.drain()
+        items = world.api.get(f"/jobs/{job_id}/artifacts", headers=buyer.headers).json()["items"]
+        assert [item for item in items if item["kind"] == "update" and item["round"] == 2] == []
+
     def test_complete_before_upload_is_refused_with_words(self, world: World, buyer: Person) -> None:
         agent = world.agent("a")
         world.job(buyer, chunks=1)
@@ -221,6 +234,14 @@ class TestScriptsFault:
             agent.fail()
         assert [world.credits(agent.owner) for agent in agents] == [101, 100]
         assert world.credits(buyer) == 99
+
+    def test_two_different_exceptions_reproduce_nothing(self, world: World, buyer: Person) -> None:
+        agents = [world.agent("a"), world.agent("b")]
+        job_id = world.job(buyer, chunks=1)
+        for agent, reason in zip(agents, ("KeyError: 'label'", "Traceback ...\nOSError: [Errno 28] No space left on device"), strict=True):
+            agent.request()
+            agent.fail("script", reason)
+        assert world.view(buyer, job_id)["status"] == "RUNNING"
 
     def test_different_failures_use_up_three_attempts(self, world: World, buyer: Person) -> None:
         agents = [world.agent(name) for name in "abc"]

@@ -34,6 +34,7 @@ class TestSubmit:
             ({"arguments": "'unclosed"}, "arguments"),
             ({"min_updates": "9"}, "min_updates"),
             ({"chunks": "51"}, "50 rows"),
+            ({"chunk": "3"}, "chunk: there is no such field"),
         ],
     )
     def test_a_wrong_field_is_named_and_no_credit_moves(self, world: World, buyer: Person, fields: dict[str, Any], named: str) -> None:
@@ -41,6 +42,7 @@ class TestSubmit:
         assert answer.status_code == 422, answer.text
         assert named in answer.json()["detail"]
         assert world.credits(buyer) == 100
+        assert world.api.get("/datasets", headers=buyer.headers).json()["items"] == [], "what belongs to no job is not kept"
 
     def test_every_wrong_field_is_listed(self, world: World, buyer: Person) -> None:
         detail = world.submit(buyer, chunks="x", rounds="y", time_limit_s="1").json()["detail"]
@@ -100,6 +102,12 @@ class TestJsonSubmission:
         stranger = world.person("eve@example.com")
         answer = world.api.post("/jobs", json={"title": "t", "script": SCRIPT, "dataset_id": dataset_id}, headers=stranger.headers)
         assert answer.status_code == 404
+
+    def test_a_misspelt_field_is_refused(self, world: World, buyer: Person) -> None:
+        body = {"title": "t", "script": SCRIPT, "dataset_id": self.dataset(world, buyer), "round": 3}
+        answer = world.api.post("/jobs", json=body, headers=buyer.headers)
+        assert answer.status_code == 422
+        assert "round" in answer.json()["detail"]
 
 
 class TestIdempotency:
