@@ -36,7 +36,7 @@ def store_metrics(session: Session, attempt: Attempt, points: Sequence[MetricPoi
     if not rows:
         return 0
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    stored = session.execute(insert(Metric).values(rows).on_conflict_do_nothing()).rowcount  # pyright: ignore[reportAttributeAccessIssue]
+    stored = len(session.execute(insert(Metric).values(rows).on_conflict_do_nothing().returning(Metric.seq)).all())
     latest = max(points, key=lambda point: point.seq)
     attempt.epoch = latest.epoch if latest.epoch is not None else attempt.epoch
     attempt.loss = _finite(latest.loss) if latest.loss is not None else attempt.loss

@@ -1,5 +1,6 @@
 """Contested paths: many threads, and two processes, want the same thing at once; one gets it, and no credit is made or lost."""
 
+import hashlib
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,8 @@ from gridx.jobs import dispatch, service
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.service import Submission
 from gridx.storage.local import LocalStore
-from tests.backend.conftest import SECRET, Person
+from gridx_protocol import CompleteRequest
+from tests.backend.conftest import SECRET, FakeClock, Person
 from tests.backend.jobs.conftest import SCRIPT, FakeAgent, World, pth, weights
 
 
@@ -89,6 +91,34 @@ def _claim_in_process(url: str, home: str, tokens: list[str], barrier: Any, answ
             if claim is not None:
                 got.append((claim.subtask.id, claim.attempt.lease_token))
     answers.put(got)
+
+
+def _complete_in_process(url: str, home: str, token: str, body: dict[str, Any], count: int, barrier: Any, answers: Any) -> None:
+    database = Database(_settings(url, home).sqlalchemy_url)
+    barrier.wait(60)
+    codes: list[str] = []
+    for _ in range(count):
+        try:
+            with database.write() as session:
+                actor = agents.authenticate(session, token)
+                codes.append(dispatch.complete(session, actor, CompleteRequest(**body), FakeClock().now()))
+        except GridxError as error:
+            codes.append(error.code)
+    answers.put(codes)
+
+
+def _cancel_in_process(url: str, home: str, buyer_id: int, job_id: int, count: int, barrier: Any, answers: Any) -> None:
+    database = Database(_settings(url, home).sqlalchemy_url)
+    barrier.wait(60)
+    codes: list[str] = []
+    for _ in range(count):
+        with database.write() as session:
+            codes.append(service.cancel(session, Actor(buyer_id, "ada@buyers.example.com", "buyer"), job_id, FakeClock().now()).status)
+    answers.put(codes)
+
+
+def _either(target: Callable[..., None], *arguments: Any) -> None:
+    target(*arguments)
 
 
 def in_two_processes(target: Callable[..., None], *arguments: tuple[Any, ...]) -> list[Any]:
@@ -180,6 +210,24 @@ class TestComplete:
         assert world.credits(agent.owner) == 101
         assert world.credits(buyer) == 99
 
+    def test_five_times_from_each_of_two_processes_pays_once(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        world.job(buyer, chunks=1)
+        agent.request()
+        data = pth(weights())
+        agent.upload(data)
+        url, home = world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home)
+        body = {
+            "task_id": agent.task["task_id"],
+            "lease_token": agent.task["lease_token"],
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+        }
+        one = (url, home, agent.token, body, 5)
+        assert list(chain.from_iterable(in_two_processes(_complete_in_process, one, one))) == ["VERIFYING"] * 10
+        world.drain()
+        assert (world.credits(agent.owner), world.credits(buyer)) == (101, 99)
+
     def test_verified_by_many_threads_at_once_it_is_paid_once(self, world: World, buyer: Person) -> None:
         from gridx.background.aggregate import aggregate_next
         from gridx.background.verify import verify_next
@@ -242,6 +290,32 @@ class TestCancelAgainstComplete:
             assert before[0] - world.credits(buyer) == paid
             assert paid == (1 if completed.status_code == 200 else 0)
             assert world.wallet(buyer)["held"] == 0
+
+    def test_the_same_from_two_processes(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        job_id = world.job(buyer, chunks=1)
+        agent.request()
+        data = pth(weights())
+        agent.upload(data)
+        url, home = world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home)
+        body = {
+            "task_id": agent.task["task_id"],
+            "lease_token": agent.task["lease_token"],
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+        }
+        answers = in_two_processes(
+            _either,
+            (_complete_in_process, url, home, agent.token, body, 3),
+            (_cancel_in_process, url, home, buyer.id, job_id, 3),
+        )
+        [completions] = [codes for codes in answers if "CANCELLED" not in codes]
+        world.drain()
+        paid = world.credits(agent.owner) - 100
+        assert len(set(completions)) == 1, "all the same: before the cancellation, or after it"
+        assert paid == (1 if completions[0] == "VERIFYING" else 0)
+        assert world.credits(buyer) == 100 - paid
+        assert world.wallet(buyer)["held"] == 0
 
     def test_cancel_against_claim_leaves_no_attempt_running(self, world: World, buyer: Person) -> None:
         agents: list[FakeAgent] = [world.agent(f"a{index}") for index in range(3)]

@@ -55,10 +55,24 @@ class TestSubmit:
         assert answer.status_code == 422
         assert line in answer.json()["detail"]
 
-    def test_a_ragged_csv_is_refused_with_its_line_and_no_credit_moves(self, world: World, buyer: Person) -> None:
-        answer = world.submit(buyer, csv=b"a,b\n1,2\n3\n")
+    @pytest.mark.parametrize(
+        ("csv", "words"),
+        [
+            (b"a,b\n1,2\n3\n", "line 3"),
+            (b'a,b\n1,2\n3,"4\n5,6\n', "line 3"),
+            (b"a,b\n1,\x00\n", "line 2"),
+            (b"a,b\n1,\xff\n", "line 2"),
+            (b"PK\x03\x04" + bytes(100), "zip"),
+            (b"a,b\n", "header"),
+            (b"", "empty"),
+            (b"a,b\n1,2\n3,4\n", "rows"),
+        ],
+        ids=["ragged", "unclosed quote", "NUL", "not UTF-8", "binary", "header only", "empty", "fewer rows than chunks"],
+    )
+    def test_an_unusable_csv_is_refused_and_no_credit_moves(self, world: World, buyer: Person, csv: bytes, words: str) -> None:
+        answer = world.submit(buyer, csv=csv)
         assert answer.status_code == 422
-        assert "line 3" in answer.json()["detail"]
+        assert words in answer.json()["detail"]
         assert world.credits(buyer) == 100
 
     def test_a_script_that_never_saves_is_warned_of(self, world: World, buyer: Person) -> None:
