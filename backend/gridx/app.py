@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, PlainTextResponse
@@ -21,8 +22,9 @@ from gridx.core.http import HttpGuard, install_error_handlers
 from gridx.core.settings import Settings, load_settings
 from gridx.datasets.router import router as datasets_router
 from gridx.docs import install_docs
-from gridx.jobs import stats
+from gridx.jobs import dispatch, stats
 from gridx.jobs.agent_router import router as agent_work_router
+from gridx.jobs.board import Board
 from gridx.jobs.router import router as jobs_router
 from gridx.jobs.stats_router import router as stats_router
 from gridx.storage.base import ObjectStore
@@ -41,6 +43,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
     app.state.clock = clock or SystemClock()
     app.state.database = Database(settings.sqlalchemy_url)
     app.state.store = store or make_store(settings, app.state.clock)
+    app.state.board = Board(app.state.database, lambda: _count_due(app))
     install_error_handlers(app)
     # Agents' routes before the jobs': DELETE /agent/{agent_id} must not swallow the fixed paths.
     for router in (accounts_router, agents_router, agent_work_router, datasets_router, jobs_router, stats_router, files_router):
@@ -73,7 +76,13 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     yield
+    await to_thread.run_sync(app.state.board.close)
     app.state.database.dispose()
+
+
+def _count_due(app: FastAPI) -> int:
+    with app.state.database.read() as session:
+        return dispatch.count_due(session, app.state.clock.now())
 
 
 def _add_operations(app: FastAPI) -> None:

@@ -100,6 +100,8 @@ class TaskRequest(Message):
     warm_job_ids: Annotated[list[type_id], Field(max_length=64)] = []
     """Jobs whose chunk or container this agent still holds; preferred by the dispatcher."""
     accept: Literal["all", "recipes"] = "all"
+    wait_s: Annotated[float, Field(ge=0, le=60)] = 0.0
+    """How long the server may hold the call open until there is work. 0: answer at once."""
 
 
 class Needs(Message):

@@ -1,15 +1,17 @@
 """The agent's main loop: register, ask for work, run it, ask again."""
 
+import contextlib
 import logging
+import queue
 import random
 import signal
 import threading
 import time
 from types import FrameType
 
-from gridx_protocol.messages import RegisterRequest, TaskReply, TaskRequest
+from gridx_protocol.messages import FailRequest, RegisterRequest, TaskReply, TaskRequest
 from gridx_worker import hardware
-from gridx_worker.client import Client, Refused, Unauthorized, Unreachable
+from gridx_worker.client import CallFailed, Client, Refused, Unauthorized, Unreachable
 from gridx_worker.config import Config
 from gridx_worker.heartbeat import Current, Heartbeat
 from gridx_worker.runner import Runner
@@ -20,8 +22,12 @@ log = logging.getLogger(__name__)
 
 RENEW_GAP_S = 30.0
 REAP_S = 60.0
+WAIT_S = 25.0
+GIVE_BACK_S = 5.0
 LONGEST_TROUBLE_S = 300.0
-UNREGISTERED = "this agent is not registered yet; give it an enrolment key (its provider makes one with POST /agent/keys) with --key or GRIDX_KEY"
+UNREGISTERED = (
+    "this agent is not registered yet; give it an enrolment key (its provider makes one with POST /agent/keys) with --key or GRIDX_KEY"
+)
 FOREVER_S = 10.0 * 365 * 86400
 
 
@@ -35,6 +41,7 @@ class Agent:
     def __init__(self, config: Config, sandbox: Sandbox, state: State, *, client: Client | None = None) -> None:
         self._config, self._sandbox, self._state = config, sandbox, state
         self._stop = threading.Event()
+        self._answers: queue.SimpleQueue[TaskReply | Exception] = queue.SimpleQueue()
         self._client = client or Client(config.server, stop=self._stop)
         self._client.renew = self._renew
         self._renewing = threading.Lock()
@@ -78,6 +85,7 @@ class Agent:
         """First call: no new work, the current attempt is finished. Second: it is killed and reported."""
         if not self._stop.is_set():
             self._stop.set()
+            self._answers.put(Unreachable("told to stop"))
             log.info("stopping after the current attempt; a second signal ends it now")
         elif current := self._current:
             current.stop.throw("shutdown", "the agent was told to stop")
@@ -93,7 +101,7 @@ class Agent:
 
     def _one_turn(self) -> None:
         try:
-            reply = self._client.request_task(TaskRequest(warm_job_ids=self._runner.cache.jobs(64)), until=time.monotonic() + FOREVER_S)
+            reply = self._wait_for_work()
         except Unreachable:
             return  # told to stop
         except Unauthorized as error:
@@ -107,6 +115,32 @@ class Agent:
             self._stop.wait(_jitter(self._poll_s if reply.poll_after_s is None else reply.poll_after_s))
             return
         self._work(reply, reply.task_id, reply.lease_token)
+
+    def _wait_for_work(self) -> TaskReply:
+        """The server holds the call open until there is work. A signal ends the wait at once, so the call runs beside it.
+
+        Raises Unreachable when told to stop; else as the client's request_task does.
+        """
+        request = TaskRequest(warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S)
+        threading.Thread(target=self._ask, args=(request,), name="ask-for-work", daemon=True).start()
+        answer = self._answers.get()
+        if isinstance(answer, TaskReply):
+            return answer
+        raise answer
+
+    def _ask(self, request: TaskRequest) -> None:
+        try:
+            reply = self._client.request_task(request, until=time.monotonic() + FOREVER_S)
+        except Exception as error:  # noqa: BLE001 - carried over to the waiting thread
+            self._answers.put(error)
+            return
+        if self._stop.is_set() and reply.task_id is not None and reply.lease_token is not None:
+            # The signal came first: what the server gave meanwhile goes back at once.
+            back = FailRequest(task_id=reply.task_id, lease_token=reply.lease_token, kind="shutdown", reason="the agent was told to stop")
+            with contextlib.suppress(CallFailed):
+                self._client.fail(back, until=time.monotonic() + GIVE_BACK_S)
+            return
+        self._answers.put(reply)
 
     def _work(self, task: TaskReply, task_id: int, lease_token: str) -> None:
         started = time.monotonic()
@@ -167,6 +201,7 @@ class Agent:
     def _unauthorized(self, error: Refused) -> None:
         self._end = CannotRun(_advice(error))
         self._stop.set()
+        self._answers.put(Unreachable("no longer known to the server"))
         if current := self._current:
             current.stop.throw("cancelled", "the server no longer knows this agent")
 

@@ -1,5 +1,6 @@
 """The agents' routes about work, and the sellers' routes that end it. Every call about a task carries its lease token."""
 
+import time
 from typing import Annotated
 
 from anyio import to_thread
@@ -8,11 +9,15 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from gridx.accounts.deps import SellerUser
 from gridx.agents import service as agents
 from gridx.agents.deps import CurrentAgent
+from gridx.agents.service import AgentActor
+from gridx.core.clock import Clock
+from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep, WriteSession
 from gridx.core.errors import GridxError, TooLarge
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
 from gridx.jobs import dispatch, reports
+from gridx.jobs.board import Board
 from gridx.jobs.dispatch import Claim
 from gridx.jobs.schemas import Message
 from gridx.storage.base import ObjectStore
@@ -37,6 +42,8 @@ from gridx_protocol import (
 
 router = APIRouter(prefix="/agent", tags=["agents"])
 
+_MAX_WAIT_S = 25.0
+"""Shorter than the idle limits of common proxies."""
 _LINK_GRACE_S = 600.0
 """Links outlive the deadline, so that an upload which began in time can end."""
 
@@ -53,18 +60,25 @@ def heartbeat(body: HeartbeatRequest, agent: CurrentAgent, session: WriteSession
 
 
 @router.post("/request_task")
-def request_task(
-    body: TaskRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
+async def request_task(
+    body: TaskRequest, request: Request, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
 ) -> TaskReply:
-    now = clock.now()
-    with database.read() as session:
-        idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
-    with database.write() as session:
-        agents.touch(session, agent.id, now)
-        claim = None if idle else dispatch.claim(session, agent, body.warm_job_ids, now, settings)
-    if claim is None:
-        return TaskReply(task_id=None, poll_after_s=settings.poll_s)
-    return _reply(claim, store, settings, max(0.0, (claim.attempt.deadline_at - now).total_seconds()))
+    """Work for an agent. With `wait_s` the call stays open, with no session, until there is some."""
+    board, end = get_board(request), time.monotonic() + min(body.wait_s, _MAX_WAIT_S)
+    while True:
+        ticket = board.join()
+        try:
+            reply = await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
+            left = end - time.monotonic()
+            if reply.task_id is not None or left <= 0:
+                return reply
+            is_called = await ticket.wait(left)
+        finally:
+            board.leave(ticket)
+        if await request.is_disconnected():
+            if is_called:
+                board.call(1)  # the next in the line takes the place of who went away
+            return reply
 
 
 @router.post("/metrics")
@@ -163,6 +177,22 @@ def remove_agent(
     agents.remove(session, actor.id, agent_id, clock.now())
     dispatch.end_leases(session, [agent_id], "its provider removed the machine", clock.now(), settings)
     return Message(message=f"{agent_id} is removed")
+
+
+def get_board(request: Request) -> Board:
+    return request.app.state.board
+
+
+def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: ObjectStore, clock: Clock, settings: Settings) -> TaskReply:
+    now = clock.now()
+    with database.read() as session:
+        idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
+    with database.write() as session:
+        agents.touch(session, agent.id, now)
+        claim = None if idle else dispatch.claim(session, agent, body.warm_job_ids, now, settings)
+    if claim is None:
+        return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s)
+    return _reply(claim, store, settings, max(0.0, (claim.attempt.deadline_at - now).total_seconds()))
 
 
 def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float) -> TaskReply:

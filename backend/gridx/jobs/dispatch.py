@@ -67,6 +67,12 @@ def has_work(session: Session, now: datetime) -> bool:
     )
 
 
+def count_due(session: Session, now: datetime) -> int:
+    """Subtasks that an agent could take now."""
+    due = select(func.count()).select_from(Subtask).join(Job, Job.id == Subtask.job_id)
+    return session.scalar(due.where(Subtask.status == "PENDING", Job.status == "RUNNING", _is_due(now))) or 0
+
+
 def holds_attempt(session: Session, agent: AgentActor) -> bool:
     return session.scalar(select(exists().where(Attempt.agent_id == agent.id, Attempt.status == "RUNNING"))) or False
 
