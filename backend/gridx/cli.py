@@ -25,6 +25,7 @@ from gridx.jobs import dispatch
 from gridx.ledger import check as ledger_check
 from gridx.migrations import current_revision, downgrade, head_revision, upgrade
 from gridx.storage.doctor import check_storage
+from gridx.storage.select import make_store
 from gridx.tables import Base
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="The Grid-X server.")
@@ -49,6 +50,7 @@ def serve(
 ) -> None:
     """Migrate, then run the API and the background work as processes; a dead one is started anew."""
     settings = _settings()
+    make_store(settings)  # a store that cannot be made is said once, here
     upgrade(settings.sqlalchemy_url)
     api = [sys.executable, "-m", "gridx.serve_api", "--host", host, "--port", str(port)]
     children = [Child("api", [*api, "--reload"] if reload else api)]

@@ -3,9 +3,9 @@
 Sizes are in bytes, durations in seconds. Durations rather than points in time cross the wire, so that an agent's clock may be wrong.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 PROTOCOL_VERSION = 1
 
@@ -30,6 +30,16 @@ class Message(BaseModel):
     """A body on the wire. Unknown fields are ignored, so that a newer peer may send more."""
 
     model_config = ConfigDict(extra="ignore")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nul(cls, value: Any) -> Any:
+        """A script may print anything; what PostgreSQL cannot store becomes the replacement character."""
+        if isinstance(value, str):
+            return value.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        if isinstance(value, dict):
+            return {cls._without_nul(key): cls._without_nul(item) for key, item in cast("dict[Any, Any]", value).items()}
+        return value
 
 
 class ErrorBody(Message):

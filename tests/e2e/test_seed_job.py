@@ -10,6 +10,8 @@ import torch
 
 from tests.e2e.platform import AgentProcess, Platform, User
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
 SCRIPT = (Path(__file__).resolve().parents[2] / "examples" / "plain" / "train.py").read_text()
 CSV = b"sepal_length,sepal_width,petal_length,petal_width,species\n" + b"".join(
     b"%.1f,%.1f,%.1f,%.1f,%d\n" % (4 + n % 7 / 3, 2 + n % 5 / 3, 1 + n % 3 * 1.7, 0.1 + n % 3 * 0.8, n % 3) for n in range(153)
@@ -44,19 +46,16 @@ def check_mean(buyer: User, job_id: int, final: dict[str, torch.Tensor]) -> None
         assert np.all(np.abs(merged.double().numpy() - expected) <= ulp), name
 
 
-@pytest.mark.slow
 def test_in_the_process_sandbox(platform_on_each: Platform) -> None:
     run_seed_job(platform_on_each, "process")
 
 
-@pytest.mark.slow
 @pytest.mark.docker
 @pytest.mark.usefixtures("sandbox_image")
 def test_in_docker(platform: Platform) -> None:
     run_seed_job(platform, "docker")
 
 
-@pytest.mark.slow
 def test_a_failing_script_says_why_and_costs_what_was_shown(platform: Platform) -> None:
     agents = [AgentProcess.start_new(platform, name) for name in ("ada", "bob")]
     buyer = User.register(platform, "buyer@example.com", "buyer")
@@ -71,7 +70,6 @@ def test_a_failing_script_says_why_and_costs_what_was_shown(platform: Platform) 
     assert any("before" in log["text"] for log in logs)
 
 
-@pytest.mark.slow
 def test_a_script_that_writes_no_model_says_which_line_to_add(platform: Platform) -> None:
     AgentProcess.start_new(platform, "ada")
     buyer = User.register(platform, "buyer@example.com", "buyer")

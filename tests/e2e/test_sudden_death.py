@@ -11,6 +11,8 @@ import torch
 
 from tests.e2e.platform import AgentProcess, Platform, User, until
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
 CSV = b"x,y\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(40))
 # Trains until the file GO lies in the folder that is named on its command line: the test decides when.
 SCRIPT = """
@@ -64,7 +66,6 @@ def scene(tmp_path: Path) -> Callable[[Platform], Scene]:
     return lambda platform: Scene(platform, tmp_path)
 
 
-@pytest.mark.slow
 class TestKill:
     def test_the_whole_server(self, platform_on_each: Platform, scene: Callable[[Platform], Scene]) -> None:
         playing = scene(platform_on_each)

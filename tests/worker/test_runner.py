@@ -172,6 +172,31 @@ class TestFailures:
         assert (bench.failure["kind"], bench.failure["exit_code"]) == ("script", 1)
         assert "KeyError: 'label'" in bench.failure["reason"]
 
+    def test_traceback_that_is_no_unicode(self, bench: Bench) -> None:
+        def script(work: Work, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
+            on_output(event(work, event="error", traceback="ValueError: \udcff in a file's name\0\n"))
+            return Outcome("script", "the script exited with code 1", 1)
+
+        bench.plays(script)
+        assert bench.run() == "script"
+        assert bench.failure["reason"].endswith("ValueError: ? in a file's name")
+
+    @pytest.mark.parametrize("words", ["a\udcffb", "\0", " \0 ", ""])
+    def test_reason_that_the_wire_does_not_take(self, bench: Bench, words: str) -> None:
+        bench.ends(Outcome("output", words, 0))
+        assert bench.run() == "output"
+        assert bench.failure["reason"] == ("a?b" if words.startswith("a") else "output")
+
+    def test_metric_whose_name_is_no_unicode(self, bench: Bench, server: FakeServer) -> None:
+        def script(work: Work, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
+            on_output(event(work, event="report", loss=0.5, more={"\ud800": 1.0}) + b"bye\n")
+            return write_output(work, on_output, stop)
+
+        bench.plays(script)
+        assert bench.run() == "VERIFYING"
+        assert server.of("/agent/complete_task")[0].json["metrics"] == {"loss": 0.5, "?": 1.0}
+        assert "".join(call.json["text"] for call in server.of("/agent/logs")) == "bye\n"
+
     def test_last_output_when_there_is_no_traceback(self, bench: Bench) -> None:
         def script(work: Work, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
             on_output(b"usage: train.py --csv CSV\n")

@@ -1,6 +1,7 @@
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,14 @@ class TestOutputSplitter:
 
     def test_damaged_event_is_dropped(self) -> None:
         assert split(b'\x1em4rk {"event"\nafter', []) == ("after", [])
+
+    @pytest.mark.parametrize("line", [b"[" * 60_000, b'{"a":' * 10_000, b'{"loss": ' + b"9" * 5000 + b"}", b'{"loss": 1e999', b"\xff\xfe"])
+    def test_hostile_event_is_dropped_and_what_follows_is_read(self, line: bytes) -> None:
+        assert split(b"\x1em4rk " + line + b"\n" + LINE + b"after", []) == ("after", [{"event": "report", "loss": 1}])
+
+    def test_half_a_surrogate_pair_never_gets_further(self) -> None:
+        _, events = split(b'\x1em4rk {"event": "report", "more": {"\\ud800": 1}, "words": ["\\udfff"]}\n', [])
+        assert events == [{"event": "report", "more": {"?": 1}, "words": ["?"]}]
 
     def test_bytes_that_are_no_text(self) -> None:
         assert split(b"a\xff\x00b", [1, 2])[0] == "a\ufffd\ufffdb"

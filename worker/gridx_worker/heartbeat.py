@@ -72,7 +72,10 @@ class Heartbeat:
         while not self._stopping:
             self._wake.clear()
             started = time.monotonic()
-            self._beat()
+            try:
+                self._beat()
+            except Exception:  # such as a full disk while a new token is saved: the next beat may do better
+                log.exception("a heartbeat failed unexpectedly")
             if self._wake.wait(self._interval_s * random.uniform(0.9, 1.0)) and not self._stopping:
                 threading.Event().wait(max(SHORTEST_GAP_S - (time.monotonic() - started), 0))
 

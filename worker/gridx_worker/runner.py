@@ -171,7 +171,7 @@ class Runner:
             task_id=current.task_id,
             lease_token=current.lease_token,
             kind=failure.kind,
-            reason=(failure.reason.strip() or failure.kind)[-4000:].replace("\x00", ""),
+            reason=_sendable(failure.reason) or failure.kind,
             exit_code=failure.exit_code,
         )
         try:
@@ -211,6 +211,11 @@ def script_environment(task: TaskReply, mark: str) -> dict[str, str]:
         "GRIDX_KIND": task.kind,
         "GRIDX_MARK": mark,
     }
+
+
+def _sendable(reason: str) -> str:
+    """The end of a reason that may quote anything: file names, a script's words."""
+    return reason.encode(errors="replace").decode().replace("\x00", "").strip()[-4000:]
 
 
 def explain(outcome: Outcome, reporter: Reporter) -> str:

@@ -52,8 +52,9 @@ class OutputSplitter:
 
     def _event(self, line: bytes) -> None:
         try:
-            event = json.loads(line)
-        except ValueError:
+            # Any script can write the mark itself: what follows may be nested without end, or hold half surrogate pairs that no message takes.
+            event = json.loads(json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace"))
+        except (ValueError, RecursionError):
             return
         if isinstance(event, dict):
             self._on_event(event)

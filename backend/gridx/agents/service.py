@@ -161,9 +161,9 @@ def is_online(now: datetime, offline_after_s: float) -> ColumnElement[bool]:
     )
 
 
-def online_sellers(session: Session, now: datetime, offline_after_s: float) -> set[int]:
-    """Ids of the sellers who have a machine online."""
-    return set(session.scalars(select(Agent.owner_id).where(is_online(now, offline_after_s)).distinct()))
+def online_sellers(session: Session, now: datetime, offline_after_s: float, *suiting: ColumnElement[bool]) -> set[int]:
+    """Ids of the sellers who have a machine online that meets all conditions."""
+    return set(session.scalars(select(Agent.owner_id).where(is_online(now, offline_after_s), *suiting).distinct()))
 
 
 def _insert(session: Session, key: EnrolmentKey, request: RegisterRequest, token: str, now: datetime) -> None:

@@ -7,8 +7,10 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from gridx.background.work import Work
+from gridx.core.errors import NotFound
 from gridx.jobs import dispatch
 from gridx.jobs.models import Attempt, BackgroundTick
+from gridx.jobs.states import lock_job
 
 _TICK_ID = 1
 _DEADLINE_GRACE_S = 30.0
@@ -47,7 +49,11 @@ def expire_leases(work: Work) -> int:
 def _end_if_overdue(
     work: Work, session: Session, attempt_id: int, job_id: int, now: datetime, status: str, fault: str, reason: str
 ) -> bool:
-    # A heartbeat may have come in between: look again under the row's lock.
+    # A heartbeat may have come in between: look again under the row's lock. The job's comes first, as for everybody.
+    try:
+        lock_job(session, job_id)
+    except NotFound:  # its owner deleted it meanwhile
+        return False
     attempt = session.scalar(select(Attempt).where(Attempt.id == attempt_id).with_for_update())
     if attempt is None or (status == "LOST" and attempt.lease_expires_at >= now):
         return False

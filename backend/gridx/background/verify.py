@@ -9,7 +9,6 @@ from gridx.aggregation.safe_load import verify_in_child
 from gridx.aggregation.summary import UpdateCaps, UpdateRefused
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
-from gridx.core.errors import NotFound
 from gridx.core.lease import LeaseLost
 from gridx.core.wakeup import notify
 from gridx.jobs import rounds
@@ -93,12 +92,15 @@ def _inspect(work: Work, attempt_id: int, token: str) -> None:
 
 
 def _fetch(work: Work, attempt: Attempt, target: Path) -> None:
-    try:
+    info = work.store.stat(attempt.upload_key)
+    if info is None:
+        raise UpdateRefused("missing", "the upload did not arrive")
+    # Its link may still be used: look before a file of any size comes onto our disk, and again at what came.
+    if info.size == attempt.upload_bytes:
         work.store.fetch(attempt.upload_key, target)
-    except NotFound:
-        raise UpdateRefused("missing", "the upload did not arrive") from None
-    if target.stat().st_size != attempt.upload_bytes:
-        raise UpdateRefused("altered", f"the upload has {target.stat().st_size} bytes; {attempt.upload_bytes} were announced")
+    size = target.stat().st_size if target.exists() else info.size
+    if size != attempt.upload_bytes:
+        raise UpdateRefused("altered", f"the upload has {size} bytes; {attempt.upload_bytes} were announced")
     with target.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != attempt.upload_sha256:

@@ -15,12 +15,14 @@ import structlog
 from gridx.core import lease
 from gridx.core.clock import Clock
 from gridx.core.db import Database
+from gridx.core.errors import Unavailable
 from gridx.core.lease import LeaseLost
 from gridx.core.settings import Settings
 from gridx.storage.base import ObjectStore
 
 WORK_LEASE_S = 60.0
 MAX_WORK_FAILURES = 5
+_OUTAGE_S = 5.0
 _log = structlog.get_logger()
 
 
@@ -94,6 +96,12 @@ def run_leased(work: Work, model: type[Any], row_id: int, token: str, action: Ca
             action()
         except LeaseLost:
             _log.info("work lost", kind=model.__name__, row=row_id)
+        except (Unavailable, OSError):
+            # The database, the store or the disk is away or full: that is no fault of the work, however long it lasts.
+            _log.warning("work put off", kind=model.__name__, row=row_id, exc_info=True)
+            with work.database.write() as session:
+                until = work.clock.now() + timedelta(seconds=_OUTAGE_S)
+                lease.put_off(session, model, row_id, token, until, failed=False)
         except Exception as error:
             _log.error("work failed", kind=model.__name__, row=row_id, exc_info=True)
             _put_off(work, model, row_id, token, error, give_up)
@@ -104,6 +112,6 @@ def _put_off(work: Work, model: type[Any], row_id: int, token: str, error: Excep
     with work.database.write() as session:
         row = session.get(model, row_id)
         failures = row.work_failures + 1 if row is not None and row.work_token == token else 0
-        lease.put_off(session, model, row_id, token, now + timedelta(seconds=min(2.0**failures, 60.0)))
+        lease.put_off(session, model, row_id, token, now + timedelta(seconds=min(2.0**failures, 60.0)), failed=True)
     if failures >= MAX_WORK_FAILURES:
         give_up(f"the server could not finish this: {type(error).__name__}: {error}"[:2000])

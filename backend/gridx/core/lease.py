@@ -64,12 +64,12 @@ def give_back(session: Session, model: type[Any], row_id: int, token: str, **val
         raise LeaseLost("another process took this work over")
 
 
-def put_off(session: Session, model: type[Any], row_id: int, token: str, until: datetime) -> None:
-    """End a lease after an unexpected error, and keep everybody off the work until `until`."""
+def put_off(session: Session, model: type[Any], row_id: int, token: str, until: datetime, *, failed: bool) -> None:
+    """End a lease early, and keep everybody off the work until `until`. `failed` counts it as a failure of the work itself."""
     statement = (
         update(model)
         .where(model.id == row_id, model.work_token == token)
-        .values(work_token=None, work_expires_at=until, work_failures=model.work_failures + 1)
+        .values(work_token=None, work_expires_at=until, work_failures=model.work_failures + int(failed))
     )
     _count(session, statement)
 

@@ -18,7 +18,7 @@ _MAKE_ONE = 'python -c "import secrets; print(secrets.token_hex(32))"'
 class Settings(BaseSettings):
     """Read from the environment and from `.env` in the working directory; the environment wins."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", populate_by_name=True)
 
     home: Path = Field(Path("./var"), validation_alias="GRIDX_HOME")
     environment: Literal["production", "development"] = Field("production", validation_alias="GRIDX_ENVIRONMENT")

@@ -73,7 +73,10 @@ async def receive_form(request: Request, folder: Path, *, file_limits: Mapping[s
 
 
 async def _feed(request: Request, parts: "_Parts", boundary: bytes, limit: int) -> None:
-    parser = MultipartParser(boundary, parts.callbacks())  # pyright: ignore[reportArgumentType] - its TypedDict is private
+    try:
+        parser = MultipartParser(boundary, parts.callbacks())  # pyright: ignore[reportArgumentType] - its TypedDict is private
+    except FormParserError:
+        raise Invalid("the boundary of the multipart form is too long") from None
     buffer, count = bytearray(), 0
 
     def parse() -> None:

@@ -15,7 +15,7 @@ from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, Wri
 from gridx.core.errors import Invalid, NotFound
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file, too_large
-from gridx.core.text import MAX_ID, Id
+from gridx.core.text import MAX_ID, Id, Text
 from gridx.datasets import service
 from gridx.datasets.receive import is_multipart, receive_form
 from gridx.datasets.schemas import DatasetList, DatasetName, DatasetOut, UploadIn, UploadOut
@@ -100,7 +100,7 @@ def begin_upload(body: UploadIn, actor: BuyerUser, settings: SettingsDep) -> Upl
 
 @router.head("/uploads/{upload_id}", include_in_schema=False)
 @router.get("/uploads/{upload_id}")
-def look_at_upload(upload_id: str, actor: BuyerUser, response: Response, database: DatabaseDep, settings: SettingsDep) -> UploadOut:
+def look_at_upload(upload_id: Text, actor: BuyerUser, response: Response, database: DatabaseDep, settings: SettingsDep) -> UploadOut:
     """How much has arrived, also as the headers Upload-Offset and Upload-Length."""
     state = _finished(database, actor, upload_id)
     if state is None:
@@ -112,7 +112,7 @@ def look_at_upload(upload_id: str, actor: BuyerUser, response: Response, databas
 
 @router.patch("/uploads/{upload_id}", openapi_extra=_PIECE)
 async def continue_upload(
-    upload_id: str,
+    upload_id: Text,
     request: Request,
     response: Response,
     actor: BuyerUser,
@@ -139,7 +139,7 @@ async def continue_upload(
 
 
 @router.delete("/uploads/{upload_id}", status_code=204)
-def give_up_upload(upload_id: str, actor: BuyerUser, settings: SettingsDep) -> None:
+def give_up_upload(upload_id: Text, actor: BuyerUser, settings: SettingsDep) -> None:
     Uploads(settings.home).end(actor, upload_id)
 
 

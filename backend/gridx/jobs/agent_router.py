@@ -1,5 +1,6 @@
 """The agents' routes about work, and the sellers' routes that end it. Every call about a task carries its lease token."""
 
+import secrets
 import time
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep, WriteSession
 from gridx.core.errors import GridxError, TooLarge
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
+from gridx.core.text import Text
 from gridx.jobs import dispatch, reports
 from gridx.jobs.board import Board
 from gridx.jobs.dispatch import Claim
@@ -125,7 +127,8 @@ async def upload_result(
     key = await to_thread.run_sync(held_key)
     folder = settings.home / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"result-{key.rsplit('/', 1)[1]}"
+    # A name of its own: the call may be repeated while the first one is still being received, or after a server died over it.
+    path = folder / f"result-{secrets.token_hex(16)}"
     try:
         size, _ = await stream_to_file(request, path, settings.max_update_bytes)
         await to_thread.run_sync(store.put_file, key, path)
@@ -171,7 +174,7 @@ def revoke_key(
 
 @router.delete("/{agent_id}")
 def remove_agent(
-    agent_id: Annotated[str, Path(max_length=64)], actor: SellerUser, session: WriteSession, clock: ClockDep, settings: SettingsDep
+    agent_id: Annotated[Text, Path(max_length=64)], actor: SellerUser, session: WriteSession, clock: ClockDep, settings: SettingsDep
 ) -> Message:
     """Take a machine off the list; its token and its work end."""
     agents.remove(session, actor.id, agent_id, clock.now())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
 from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
@@ -17,15 +18,21 @@ from gridx.core.wakeup import notify
 from gridx.datasets.models import Chunk
 from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.reports import finite, storable
 from gridx.jobs.states import JOB_ENDS, lock_job, move
 from gridx_protocol import CompleteRequest, FailRequest, HeartbeatRequest
 
+_log = structlog.get_logger()
 _UPLOAD_GRACE_S = 30.0
 """After its deadline an attempt may still report this long: the clock that killed the script is the agent's."""
 _MAX_JOBS = 1000
 """Jobs that one request looks at."""
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning))(?::|$)")
 _BARS = ("FAILED", "REFUSED")
+_MOST_LOSSES = 2
+"""Attempts at one subtask that a seller may lose before others go first: whoever takes work and drops it cannot use up its attempts."""
+_OTHERS_PATIENCE_S = 120.0
+"""How long a subtask waits for another seller than those who failed it: one may be online and never ask."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,8 @@ def complete(session: Session, agent: AgentActor, request: CompleteRequest, now:
     attempt = session.scalar(select(Attempt).where(_is_held(agent, request.task_id, request.lease_token)))
     if attempt is None:
         raise LeaseLost(_lost(None))
+    # Before the job's lock, as whoever ends an agent's leases does it: else the two would wait for each other.
+    agents.touch(session, agent.id, now)
     job = lock_job(session, attempt.job_id)
     session.refresh(attempt)
     if attempt.status in ("VERIFYING", "ACCEPTED", "REFUSED") and attempt.upload_sha256 == request.sha256:
@@ -131,12 +140,12 @@ def complete(session: Session, agent: AgentActor, request: CompleteRequest, now:
         raise LeaseLost(_lost(attempt))
     if now > attempt.deadline_at + timedelta(seconds=_UPLOAD_GRACE_S):
         raise LeaseLost("the time limit of this attempt has passed")
-    agents.touch(session, agent.id, now)
     subtask = _subtask(session, attempt)
     attempt.status, attempt.upload_sha256, attempt.upload_bytes = "VERIFYING", request.sha256, request.size
-    attempt.metrics, attempt.train_s, attempt.phase, attempt.progress = request.metrics, request.train_s, None, 1.0
-    attempt.loss = request.metrics.get("loss", attempt.loss)
-    attempt.accuracy = request.metrics.get("accuracy", attempt.accuracy)
+    metrics = storable(request.metrics)
+    attempt.metrics, attempt.train_s, attempt.phase, attempt.progress = metrics, finite(request.train_s), None, 1.0
+    attempt.loss = metrics.get("loss", attempt.loss)
+    attempt.accuracy = metrics.get("accuracy", attempt.accuracy)
     session.flush()
     move(session, subtask, "VERIFYING", now=now, text=f"chunk {subtask.chunk_index}: {agent.id} uploaded its update")
     return attempt.status
@@ -164,6 +173,9 @@ def end_leases(session: Session, agent_ids: Sequence[str], reason: str, now: dat
     running = session.execute(
         select(Attempt.id, Attempt.job_id).where(Attempt.agent_id.in_(agent_ids), Attempt.status == "RUNNING").order_by(Attempt.job_id)
     ).all()
+    # All jobs first: ending an attempt moves credits, and who holds another of these jobs may wait for the same wallet.
+    for job_id in sorted({job_id for _, job_id in running}):
+        lock_job(session, job_id)
     for attempt_id, job_id in running:
         end_lease(session, attempt_id, job_id, "LOST", "revoked", reason, now, settings)
 
@@ -210,7 +222,8 @@ def _pick(session: Session, agent: AgentActor, job_id: int, now: datetime, setti
         .join(Attempt, Attempt.subtask_id == Subtask.id)
         .where(Attempt.agent_id == agent.id, Subtask.job_id == job_id)
     )
-    failed_here = exists().where(Attempt.subtask_id == Subtask.id, Attempt.seller_id == agent.owner_id, Attempt.status.in_(_BARS))
+    bar = func.coalesce(func.sum(case((Attempt.status.in_(_BARS), _MOST_LOSSES), (Attempt.status == "LOST", 1), else_=0)), 0)
+    bar_here = select(bar).where(Attempt.subtask_id == Subtask.id, Attempt.seller_id == agent.owner_id).scalar_subquery()
     pending = (
         select(Subtask)
         .where(Subtask.job_id == job_id, Subtask.status == "PENDING", _is_due(now))
@@ -219,17 +232,22 @@ def _pick(session: Session, agent: AgentActor, job_id: int, now: datetime, setti
         .with_for_update(skip_locked=True, of=Subtask)
         .execution_options(populate_existing=True)
     )
-    subtask = session.scalar(pending.where(~failed_here))
+    subtask = session.scalar(pending.where(bar_here < _MOST_LOSSES))
     if subtask is not None:
         return subtask
-    # What is left has failed at this seller's. It may have it again only when every seller online has failed it as well.
-    online = agents.online_sellers(session, now, settings.offline_after_s) | {agent.owner_id}
+    # What is left has failed at this seller's. It may have it again when every seller who could do it has failed it as well, or none came.
+    suited = rounds.suited_sellers(session, session.get_one(Job, job_id), now, settings.offline_after_s) | {agent.owner_id}
     barred = (
-        select(func.count(func.distinct(Attempt.seller_id)))
-        .where(Attempt.subtask_id == Subtask.id, Attempt.seller_id.in_(online), Attempt.status.in_(_BARS))
-        .scalar_subquery()
+        select(Attempt.subtask_id, Attempt.seller_id)
+        .join(Subtask, Subtask.id == Attempt.subtask_id)
+        .where(Subtask.job_id == job_id, Subtask.status == "PENDING", Attempt.seller_id.in_(suited))
+        .group_by(Attempt.subtask_id, Attempt.seller_id)
+        .having(bar >= _MOST_LOSSES)
+        .subquery()
     )
-    return session.scalar(pending.where(barred >= len(online)))
+    by_all = select(barred.c.subtask_id).group_by(barred.c.subtask_id).having(func.count() >= len(suited))
+    has_waited = Subtask.not_before <= now - timedelta(seconds=_OTHERS_PATIENCE_S)
+    return session.scalar(pending.where(or_(Subtask.id.in_(by_all), has_waited)))
 
 
 def _begin(session: Session, agent: AgentActor, subtask: Subtask, now: datetime, settings: Settings) -> Attempt:
@@ -259,6 +277,7 @@ def _begin(session: Session, agent: AgentActor, subtask: Subtask, now: datetime,
     )
     session.add(attempt)
     session.flush()
+    _log.info("assigned", job=job.id, subtask=subtask.id, attempt=attempt.id, agent=agent.id)
     notify(session)
     return attempt
 

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from gridx.core.errors import Invalid
+from gridx.core.http import describe
 from gridx.datasets.receive import Form, ReceivedFile
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.scripts import MAX_REQUIREMENTS_BYTES, MAX_SCRIPT_BYTES
-from gridx.jobs.service import as_mapping
 
 _JSON_FIELDS = ("hyperparameters", "needs")
 _PLAIN_FIELDS = (
@@ -108,13 +108,13 @@ def _options(fields: Mapping[str, str], problems: list[str]) -> JobOptions | Non
     for name in _JSON_FIELDS:
         if fields.get(name, "").strip():
             try:
-                values[name] = as_mapping(fields[name], name)
+                values[name] = _mapping(fields[name], name)
             except Invalid as error:
                 problems.append(error.detail)
     try:
         return JobOptions.model_validate(values)
     except ValidationError as error:
-        problems.extend(f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors(include_input=False))
+        problems.append(describe(error.errors(include_input=False)))
         return None
 
 
@@ -134,3 +134,18 @@ def _dataset_id(value: str | None, problems: list[str]) -> int | None:
         problems.append("dataset_id: expected the number of a dataset")
         return None
     return int(value)
+
+
+def _mapping(value: str, field: str) -> dict[str, Any]:
+    """A field that holds a JSON object. Raises Invalid naming it."""
+    try:
+        parsed = json.loads(value, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"{field}: not JSON ({error})") from None
+    if not isinstance(parsed, dict):
+        raise Invalid(f'{field}: expected a JSON object such as {{"epochs": 5}}')
+    return parsed
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,7 +1,7 @@
 """What agents report while they train: metrics and output. Both may be sent twice and are stored once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -26,9 +26,9 @@ def store_metrics(session: Session, attempt: Attempt, points: Sequence[MetricPoi
             "seq": point.seq,
             "job_id": attempt.job_id,
             "epoch": point.epoch,
-            "loss": _finite(point.loss),
-            "accuracy": _finite(point.accuracy),
-            "more": {name[:64]: value for name, value in point.more.items() if math.isfinite(value)},
+            "loss": finite(point.loss),
+            "accuracy": finite(point.accuracy),
+            "more": storable(point.more),
             "at": now,
         }
         for point in points[: max(0, MAX_POINTS - kept)]
@@ -39,8 +39,8 @@ def store_metrics(session: Session, attempt: Attempt, points: Sequence[MetricPoi
     stored = len(session.execute(insert(Metric).values(rows).on_conflict_do_nothing().returning(Metric.seq)).all())
     latest = max(points, key=lambda point: point.seq)
     attempt.epoch = latest.epoch if latest.epoch is not None else attempt.epoch
-    attempt.loss = _finite(latest.loss) if latest.loss is not None else attempt.loss
-    attempt.accuracy = _finite(latest.accuracy) if latest.accuracy is not None else attempt.accuracy
+    attempt.loss = finite(latest.loss) if latest.loss is not None else attempt.loss
+    attempt.accuracy = finite(latest.accuracy) if latest.accuracy is not None else attempt.accuracy
     return stored
 
 
@@ -67,5 +67,10 @@ def store_log(session: Session, attempt: Attempt, offset: int, text: str) -> int
     return end
 
 
-def _finite(value: float | None) -> float | None:
+def storable(metrics: Mapping[str, float]) -> dict[str, float]:
+    """What JSON and both databases can hold of a script's numbers and their names."""
+    return {name.encode(errors="replace").decode()[:64]: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

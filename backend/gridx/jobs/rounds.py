@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from gridx.agents import service as agents
+from gridx.agents.models import Agent
 from gridx.core.errors import GridxError
 from gridx.jobs.models import Attempt, Job, Round, Subtask
 from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, move, record
@@ -79,7 +80,7 @@ def end_badly(
 ) -> None:
     """An attempt ends without an update: REFUSED, FAILED or LOST. The subtask is tried again, or FAILED, or the job is.
 
-    The same `fault` from two sellers, or twice where only one seller is online, is the script's: the job ends at once and,
+    The same `fault` from two sellers, or twice where only one seller that could do it is online, is the script's: the job ends at once and,
     where two sellers reproduced it, both are paid from what the escrow has left.
     """
     _end_attempt(session, attempt, status, now, fault=fault, reason=reason)
@@ -94,7 +95,7 @@ def end_badly(
     failures = [past for past in earlier if past.fault not in NOT_THE_SCRIPT]
     same = [past for past in failures if past.fault == fault]
     sellers = {past.seller_id for past in same}
-    alone = len(agents.online_sellers(session, now, offline_after_s) | {attempt.seller_id}) == 1
+    alone = len(suited_sellers(session, job, now, offline_after_s) | {attempt.seller_id}) == 1
     words = f"chunk {subtask.chunk_index} of round {subtask.round_number}: {reason}"
     if len(sellers) >= 2 or (len(same) >= 2 and alone):
         move(session, subtask, "FAILED", now=now, text=words, reason=reason)
@@ -118,6 +119,12 @@ def end_badly(
             reason=reason,
             not_before=now + timedelta(seconds=wait_s),
         )
+
+
+def suited_sellers(session: Session, job: Job, now: datetime, offline_after_s: float) -> set[int]:
+    """Sellers who have a machine online that meets the job's needs: those who can be waited for."""
+    needs = (Agent.ram_bytes >= job.needs_ram_bytes, Agent.gpu_count >= job.needs_gpus, Agent.vram_bytes >= job.needs_vram_bytes)
+    return agents.online_sellers(session, now, offline_after_s, *needs)
 
 
 def fail_job(session: Session, job: Job, reason: str, now: datetime) -> None:
@@ -188,14 +195,16 @@ def close_round_if_ready(session: Session, job: Job, round_id: int, now: datetim
     states = dict(session.execute(select(Subtask.status, func.count()).where(Subtask.round_id == round_id).group_by(Subtask.status)).all())
     open_count = sum(count for status, count in states.items() if status not in SUBTASK_ENDS)
     accepted = states.get("COMPLETED", 0)
-    if accepted + open_count < job.min_updates:
+    # What an administrator closed (`stop_waiting`) is not waited for, nor does its lack fail the job.
+    wanted = max(1, min(job.min_updates, job.chunks - states.get("CANCELLED", 0)))
+    if accepted + open_count < wanted:
         reasons = session.execute(
             select(Subtask.chunk_index, Subtask.reason)
             .where(Subtask.round_id == round_id, Subtask.status == "FAILED")
             .order_by(Subtask.chunk_index)
         ).all()
         words = "; ".join(f"chunk {index}: {reason}" for index, reason in reasons)
-        fail_job(session, job, f"round {job.current_round} cannot reach {job.min_updates} updates: {words}", now)
+        fail_job(session, job, f"round {job.current_round} cannot reach {wanted} updates: {words}", now)
     elif open_count == 0:
         move(session, job, "AGGREGATING", now=now, text=f"round {job.current_round}: merging {accepted} of {job.chunks} updates")
 

@@ -91,9 +91,10 @@ def list_jobs(user_id: JobId, actor: CurrentUser, session: ReadSession) -> list[
 
 
 @router.get("/download/{job_id}")
-def download(job_id: JobId, actor: CurrentUser, session: ReadSession, store: StoreDep) -> DownloadView:
+def download(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store: StoreDep) -> DownloadView:
     """Where the final model can be had; null until there is one."""
-    job = service.owned_job(session, actor, job_id)
+    with database.read() as session:
+        job = service.owned_job(session, actor, job_id)
     url = store.signed_get(job.final_model_key, LINK_S, "final_model.pth") if job.final_model_key else None
     return DownloadView(job_id=job.id, title=job.title, status=job.status, final_result_url=url)
 
@@ -135,8 +136,9 @@ def results(job_id: JobId, actor: CurrentUser, session: ReadSession) -> ResultsV
 
 
 @router.get("/{job_id}/artifacts")
-def list_artifacts(job_id: JobId, actor: CurrentUser, session: ReadSession, store: StoreDep) -> ArtifactList:
-    found = artifacts.list_artifacts(session, service.owned_job(session, actor, job_id))
+def list_artifacts(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store: StoreDep) -> ArtifactList:
+    with database.read() as session:
+        found = artifacts.list_artifacts(session, service.owned_job(session, actor, job_id))
     names = set(ArtifactView.model_fields) - {"url"}
     return ArtifactList(
         items=[
@@ -152,12 +154,13 @@ def metrics(
     actor: CurrentUser,
     session: ReadSession,
     after: Annotated[str, Query(pattern=r"^[0-9]{1,15}:-?[0-9]{1,15}$")] = "0:-1",
+    round: Annotated[int | None, Query(ge=1, le=2**31)] = None,
     limit: Annotated[int, Query(ge=1, le=5000)] = 1000,
 ) -> MetricList:
-    """Per-epoch series. `next` is the `after` of the following page."""
+    """Per-epoch series, of all rounds or of one. `next` is the `after` of the following page."""
     service.owned_job(session, actor, job_id)
     attempt, seq = after.split(":")
-    items, place = views.metrics(session, job_id, (int(attempt), int(seq)), limit)
+    items, place = views.metrics(session, job_id, (int(attempt), int(seq)), limit, round)
     return MetricList(items=items, next=f"{place[0]}:{place[1]}" if place else None)
 
 

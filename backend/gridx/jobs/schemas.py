@@ -1,5 +1,6 @@
 """Bodies of the buyers' and everybody's routes."""
 
+import json
 import math
 import shlex
 from datetime import datetime
@@ -7,17 +8,22 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from gridx.core.text import Text
+from gridx.core.text import Text, check_text
 from gridx_protocol import Needs
 
 MAX_CHUNKS = 1000
 MAX_ROUNDS = 1000
 MAX_TIME_LIMIT_S = 7 * 24 * 3600
+MAX_HYPERPARAMETERS_BYTES = 64 * 1024
+"""They reach the script in one environment variable, and Linux starts no program with one of 128 KiB."""
 
 
 def _bounded_json(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON that a script can be given: no NaN, no NUL, not deep, not large."""
+    """JSON that a script can be given: no NaN, no NUL, no half surrogate pair, not deep, not large."""
     _walk(value, 0)
+    size = len(json.dumps(value))
+    if size > MAX_HYPERPARAMETERS_BYTES:
+        raise ValueError(f"{size} bytes as JSON; at most {MAX_HYPERPARAMETERS_BYTES} are taken. Put tables into the script or the data")
     return value
 
 
@@ -26,8 +32,10 @@ def _walk(value: Any, depth: int) -> None:
         raise ValueError("nested more than 8 levels deep")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("NaN and infinity are no JSON")
-    if isinstance(value, str) and ("\x00" in value or len(value) > 10_000):
-        raise ValueError("text with NUL, or longer than 10,000 characters")
+    if isinstance(value, str):
+        check_text(value)
+        if len(value) > 10_000:
+            raise ValueError("text longer than 10,000 characters")
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         raise ValueError("integers beyond 2**53 lose digits in JSON")
     if isinstance(value, dict):
@@ -224,6 +232,15 @@ class AgentResult(BaseModel):
     train_s: float
 
 
+class RoundResult(BaseModel):
+    """One agent in one round."""
+
+    round: int
+    agent_id: str
+    mean_loss: float | None
+    mean_accuracy: float | None
+
+
 class ResultsView(BaseModel):
     """Of the last round in which an update was accepted. Means are weighted by rows."""
 
@@ -236,6 +253,8 @@ class ResultsView(BaseModel):
     mean_accuracy: float | None
     convergence_delta: float | None
     per_agent: list[AgentResult]
+    per_round: list[RoundResult]
+    """The course of each agent over all rounds, for charts."""
     errors: list[str]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import structlog
 from sqlalchemy import func, select
@@ -18,11 +17,13 @@ from sqlalchemy.orm import Session
 from gridx.accounts.deps import Actor
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
+from gridx.aggregation.strategies.options import OPTIONS as STRATEGY_OPTIONS
 from gridx.core.db import Database
 from gridx.core.errors import GridxError, Invalid, NotFound
 from gridx.core.settings import Settings
 from gridx.core.wakeup import notify
 from gridx.datasets.models import Dataset
+from gridx.datasets.partitioners import PARTITIONERS
 from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job
 from gridx.jobs.schemas import JobOptions
@@ -33,9 +34,6 @@ from gridx.ledger import transfers as ledger
 from gridx.storage.base import ObjectStore
 
 _log = structlog.get_logger()
-
-PARTITIONERS = ("iid", "contiguous")
-STRATEGIES = ("fedavg",)
 
 
 class NotEnoughIdleAgents(GridxError):
@@ -90,8 +88,8 @@ def check_options(options: JobOptions) -> None:
     problems: list[str] = []
     if options.partitioner not in PARTITIONERS:
         problems.append(f"partitioner: {options.partitioner!r} is not one of {', '.join(PARTITIONERS)}")
-    if options.strategy not in STRATEGIES:
-        problems.append(f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGIES)}")
+    if options.strategy not in STRATEGY_OPTIONS:
+        problems.append(f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGY_OPTIONS)}")
     if options.min_updates is not None and options.min_updates > options.chunks:
         problems.append(f"min_updates: {options.min_updates} is more than the {options.chunks} chunks")
     if any("\x00" in argument for argument in options.arguments):
@@ -296,18 +294,3 @@ def _store(store: ObjectStore, key: str, data: bytes) -> str:
         path.write_bytes(data)
         store.put_file(key, path)
     return key
-
-
-def as_mapping(value: str, field: str) -> dict[str, Any]:
-    """A form field that holds a JSON object. Raises Invalid naming the field."""
-    try:
-        parsed = json.loads(value, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"{field}: not JSON ({error})") from None
-    if not isinstance(parsed, dict):
-        raise Invalid(f'{field}: expected a JSON object such as {{"epochs": 5}}')
-    return parsed
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query
 from gridx.accounts.deps import CurrentUser
 from gridx.core.deps import ClockDep, ReadSession, SettingsDep
 from gridx.core.errors import NotFound
+from gridx.core.text import Text
 from gridx.jobs import stats
 from gridx.jobs.stats import AgentView, SellerTask, SummaryView
 
@@ -38,7 +39,7 @@ def list_online(actor: CurrentUser, session: ReadSession, clock: ClockDep, setti
 
 @router.get("/agents/{agent_id}")
 def get_agent(
-    agent_id: Annotated[str, Path(max_length=64)], actor: CurrentUser, session: ReadSession, clock: ClockDep, settings: SettingsDep
+    agent_id: Annotated[Text, Path(max_length=64)], actor: CurrentUser, session: ReadSession, clock: ClockDep, settings: SettingsDep
 ) -> AgentView:
     return stats.get_agent(session, actor.id, agent_id, clock.now(), settings.offline_after_s)
 

@@ -19,6 +19,7 @@ from gridx.jobs.schemas import (
     LogView,
     MetricView,
     ResultsView,
+    RoundResult,
     RoundView,
     SubtaskView,
 )
@@ -104,13 +105,16 @@ def results(session: Session, job: Job) -> ResultsView:
             )
             for agent_id, pairs in sorted(by_agent.items())
         ],
+        per_round=_per_round(accepted),
         errors=[f"round {number}, chunk {chunk}, {agent_id}: {reason}" for agent_id, chunk, number, reason in errors],
     )
 
 
-def metrics(session: Session, job_id: int, after: tuple[int, int], limit: int) -> tuple[list[MetricView], tuple[int, int] | None]:
+def metrics(
+    session: Session, job_id: int, after: tuple[int, int], limit: int, round_number: int | None = None
+) -> tuple[list[MetricView], tuple[int, int] | None]:
     """Reported metrics in the order of (attempt, seq), after a place; and the place to go on from."""
-    rows = session.execute(
+    statement = (
         select(Metric, Attempt.agent_id, Attempt.number, Subtask.round_number, Subtask.chunk_index)
         .join(Attempt, Attempt.id == Metric.attempt_id)
         .join(Subtask, Subtask.id == Attempt.subtask_id)
@@ -118,7 +122,10 @@ def metrics(session: Session, job_id: int, after: tuple[int, int], limit: int) -
         .where((Metric.attempt_id > after[0]) | ((Metric.attempt_id == after[0]) & (Metric.seq > after[1])))
         .order_by(Metric.attempt_id, Metric.seq)
         .limit(limit)
-    ).all()
+    )
+    if round_number is not None:
+        statement = statement.where(Subtask.round_number == round_number)
+    rows = session.execute(statement).all()
     items = [
         MetricView(
             round=number,
@@ -252,6 +259,17 @@ def _subtask_view(subtask: Subtask, attempts: Sequence[Attempt], now: datetime) 
             for attempt in attempts
         ],
     )
+
+
+def _per_round(accepted: Sequence[Row[Attempt, Subtask]]) -> list[RoundResult]:
+    """What each agent's accepted updates of each round came to, by round and agent."""
+    pairs: dict[tuple[int, str], list[tuple[Attempt, Subtask]]] = defaultdict(list)
+    for attempt, subtask in accepted:
+        pairs[subtask.round_number, attempt.agent_id].append((attempt, subtask))
+    return [
+        RoundResult(round=number, agent_id=agent_id, mean_loss=_mean(own, "loss"), mean_accuracy=_mean(own, "accuracy"))
+        for (number, agent_id), own in sorted(pairs.items(), key=lambda item: item[0])
+    ]
 
 
 def _accepted(session: Session, job_id: int) -> Sequence[Row[Attempt, Subtask]]:

@@ -1,5 +1,12 @@
 """Who gets which work, and what keeps or ends a lease."""
 
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from httpx import Response
+
 from tests.backend.conftest import Person
 from tests.backend.jobs.conftest import World, pth, weights
 
@@ -46,6 +53,43 @@ class TestClaim:
         first.about("heartbeat")
         assert second is not None
         assert first.request()["task_id"] is not None
+
+    def test_a_seller_whose_machines_do_not_suit_is_not_waited_for(self, world: World, buyer: Person) -> None:
+        large, _small = world.agent("large", ram_bytes=64 * 2**30), world.agent("small", ram_bytes=2**30)
+        job_id = world.job(buyer, chunks=1, needs='{"ram_bytes": 34359738368}')
+        for _ in range(2):
+            assert large.request()["task_id"] is not None
+            large.fail()
+        assert world.view(buyer, job_id)["status"] == "FAILED"
+
+    def test_a_seller_who_is_online_and_never_asks_holds_nothing_up(self, world: World, buyer: Person) -> None:
+        first, idler = world.agent("a"), world.agent("b")
+        world.job(buyer, chunks=1)
+        first.request()
+        first.fail()
+        for _ in range(8):
+            world.clock.advance(15)
+            idler.call("heartbeat")
+            first.call("heartbeat")
+        assert first.request()["task_id"] is not None
+
+    @pytest.mark.parametrize("kind", ["shutdown", "silence"])
+    def test_a_seller_who_takes_work_and_drops_it_cannot_use_up_its_attempts(self, world: World, buyer: Person, kind: str) -> None:
+        dropper, honest = world.agent("a"), world.agent("b")
+        job_id = world.job(buyer, chunks=1)
+        for _ in range(2):
+            assert dropper.request()["task_id"] is not None
+            if kind == "shutdown":
+                dropper.fail("shutdown", "the machine is being turned off")
+            else:
+                world.clock.advance(61)
+                honest.call("heartbeat")
+                assert world.expire() == 1
+        assert dropper.request()["task_id"] is None
+        assert honest.request()["task_id"] is not None
+        honest.finish(weights())
+        world.drain()
+        assert world.view(buyer, job_id)["status"] == "COMPLETED"
 
 
 class TestWaitingFor:
@@ -267,6 +311,29 @@ class TestReports:
         assert log["text"] == "epoch 1\nepoch 2\n"
         [subtask] = world.view(buyer, job_id)["subtasks"]
         assert (subtask["epoch"], subtask["loss"], subtask["accuracy"]) == (1, 0.7, 0.5)
+
+    def test_numbers_and_names_that_json_cannot_hold_are_left_out(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        job_id = world.job(buyer, chunks=1)
+        agent.request()
+        body = agent.task | {"points": [{"seq": 0, "loss": "NaN", "more": {"\ud800": 1, "f1": "Infinity"}}]}
+
+        def send(path: str, body: dict[str, Any]) -> Response:
+            # As a hostile agent writes it: infinity as a number too large, NaN as text, names that are half a character.
+            data = json.dumps(body).replace('"HUGE"', "1e999")
+            return world.api.post(f"/agent/{path}", content=data, headers={"Authorization": f"Bearer {agent.token}"})
+
+        assert send("metrics", body).json() == {"stored": 1}
+        data = pth(weights())
+        agent.upload(data)
+        about = {"task_id": agent.task["task_id"], "lease_token": agent.task["lease_token"], "sha256": hashlib.sha256(data).hexdigest()}
+        metrics = {"loss": "HUGE", "accuracy": "NaN", "\udfff": 1, "f1": 0.5}
+        assert send("complete_task", about | {"size": len(data), "train_s": "HUGE", "metrics": metrics}).status_code == 200
+        world.drain()
+        assert [point["more"] for point in world.api.get(f"/jobs/{job_id}/metrics", headers=buyer.headers).json()["items"]] == [{"?": 1.0}]
+        [attempt] = world.view(buyer, job_id)["subtasks"][0]["attempts"]
+        assert (attempt["status"], attempt["loss"], attempt["accuracy"], attempt["train_s"]) == ("ACCEPTED", None, None, None)
+        assert world.api.get(f"/jobs/{job_id}/results", headers=buyer.headers).json()["mean_loss"] is None
 
     def test_a_flood_of_output_keeps_head_and_tail(self, world: World, buyer: Person) -> None:
         agent = world.agent("a")

@@ -2,12 +2,14 @@
 
 import io
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from gridx.core.errors import Unavailable
 from tests.backend.conftest import Person
 from tests.backend.jobs.conftest import CSV, World, pth, weights
 
@@ -216,6 +218,24 @@ class TestForcedAggregation:
         assert torch.equal(load(world.model(buyer, job_id))["fc.bias"], torch.full((3,), 4.0))
         assert world.credits(buyer) == 98
 
+    def test_updates_that_wait_for_a_majority_are_verified_paid_and_merged(self, world: World, buyer: Person) -> None:
+        from gridx.background.force import force_aggregate
+
+        agents = [world.agent(name) for name in "ab"]
+        job_id = world.job(buyer, chunks=5, rounds=2)
+        for agent in agents:
+            agent.request()
+            agent.finish(weights(4.0))
+        world.drain()
+        assert world.view(buyer, job_id)["completed_subtasks"] == 0
+        world.settings.home.mkdir(parents=True, exist_ok=True)
+        (world.settings.home / "objects").symlink_to(world.store.root)
+        assert force_aggregate(world.settings, job_id) == f"job {job_id} is now RUNNING"
+        assert [world.credits(agent.owner) for agent in agents] == [101, 101]
+        view = world.view(buyer, job_id)
+        assert (view["current_round"], view["round_list"][0]["updates_used"]) == (2, 2)
+        assert [subtask["status"] for subtask in view["subtasks"]] == ["PENDING"] * 5
+
 
 class TestResults:
     def test_means_are_weighted_by_rows_and_broken_down_by_agent(self, world: World, buyer: Person) -> None:
@@ -252,3 +272,25 @@ def test_rows_are_dealt_without_losing_one(world: World, buyer: Person) -> None:
         records += lines
         agent.finish(pth(weights()))
     assert sorted(records) == sorted(CSV.splitlines(keepends=True)[1:])
+
+
+class TestOutage:
+    def test_a_store_that_is_away_for_long_costs_nobody_anything(
+        self, world: World, buyer: Person, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        agent = world.agent("a")
+        job_id = world.job(buyer, chunks=1)
+        agent.request()
+        agent.finish(weights())
+
+        def away(key: str, path: Path) -> None:
+            raise Unavailable("the storage cannot be reached")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.store, "put_file", away)
+            for _ in range(12):
+                world.drain()
+                world.clock.advance(61)
+        world.drain()
+        assert world.view(buyer, job_id)["status"] == "COMPLETED"
+        assert world.credits(agent.owner) == 101

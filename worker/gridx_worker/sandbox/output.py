@@ -11,6 +11,8 @@ from pathlib import Path
 from gridx_worker.sandbox.base import MODEL_ADVICE, Outcome
 
 BLOCK = 1024 * 1024
+_OF_THE_SCRIPTS_MAKING = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EACCES, errno.EPERM)
+"""Why a file cannot be opened that no machine is to blame for: a link, a socket, a file where the folder was, rights taken away."""
 
 
 class BadOutput(Exception):
@@ -24,8 +26,8 @@ def take_file(folder: Path, name: str, target: Path, cap: int) -> tuple[int, str
     except FileNotFoundError as error:
         raise missing(name) from error
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise BadOutput(f"{name} is not a regular file") from error
+        if error.errno in _OF_THE_SCRIPTS_MAKING:
+            raise BadOutput(f"{name} is not a regular file that can be read") from error
         raise
     try:
         status = os.fstat(source)

@@ -1,0 +1,131 @@
+"""Calls made up from the OpenAPI schema, right ones and wrong ones: no answer is a 5xx, and each is as the schema says."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from pydantic import SecretStr
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from gridx.core.db import Database
+from gridx.core.settings import Settings
+from gridx.storage.local import LocalStore
+from tests.backend.conftest import SECRET, FakeClock, Person
+from tests.backend.jobs.conftest import CSV, FakeAgent, World, make_world
+
+_IS_LONG = os.environ.get("GRIDX_HYPOTHESIS") == "long"
+EXAMPLES = 200 if _IS_LONG else 6
+"""Calls of each operation, by each caller, for each of: what the schema allows, what it does not."""
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+ENDS_ITS_CALLER = {("post", "/auth/logout_all")}
+
+
+class Caller:
+    """Somebody with a token and things of their own, so that some calls find what they name."""
+
+    def __init__(self, world: World, token: str, own: dict[str, Any]) -> None:
+        self.world, self.token, self.own = world, token, own
+        self.answers: Counter[int] = Counter()
+
+    def check(self, case: Case, is_own: bool) -> None:
+        if is_own:
+            for where in (case.path_parameters, case.query, case.body):
+                if isinstance(where, dict):
+                    where.update({name: self.own[name] for name in where if name in self.own})
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = case.call(headers=headers)
+        self.answers[int(answer.status_code)] += 1
+        case.validate_response(answer, checks=CHECKS, headers=headers)
+
+
+@pytest.fixture
+def world(database_url: str, tmp_path: Path) -> Iterator[World]:
+    clock = FakeClock()
+    settings = Settings(home=tmp_path, jwt_secret_key=SecretStr(SECRET), _env_file=None)  # pyright: ignore[reportCallIssue]
+    made = make_world(Database(database_url), settings, clock, LocalStore(tmp_path / "objects", SECRET, clock=clock))
+    with made.api:
+        yield made
+        assert made.ledger_problems() == []
+    made.work.keeper.close()
+    made.database.dispose()
+
+
+@pytest.fixture
+def user(world: World) -> Caller:
+    """A buyer and seller with a dataset, a job and a machine."""
+    person = world.person("ada@example.com", "both")
+    dataset_id = world.api.post("/datasets", content=CSV, headers=person.headers).json()["id"]
+    job_id = world.job(person)
+    world.agent("own", person)
+    return Caller(world, person.token, {"user_id": person.id, "job_id": job_id, "dataset_id": dataset_id, "agent_id": "own"})
+
+
+@pytest.fixture
+def agent(world: World, user: Caller) -> Caller:
+    """A machine at work on the user's job."""
+    made: FakeAgent = world.agent("a", world.person("sam@example.com", "seller"))
+    task = made.request()
+    return Caller(world, made.token, {"task_id": task["task_id"], "lease_token": task["lease_token"]})
+
+
+def fuzz(caller: Caller, wanted: Callable[[str, str], bool]) -> int:
+    """Call each wanted operation with right and wrong data. Returns how many operations there are."""
+    schema = schemathesis.openapi.from_asgi("/openapi.json", caller.world.api.app)
+    count = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if not wanted(operation.method.lower(), operation.path):
+            continue
+        count += 1
+        is_sent_something = bool(list(operation.iter_parameters()) or operation.body)
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE) if is_sent_something else (GenerationMode.POSITIVE,):
+
+            @hypothesis.settings(
+                max_examples=EXAMPLES,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+                phases=[Phase.explicit, Phase.generate],
+            )
+            @given(case=operation.as_strategy(generation_mode=mode), is_own=st.booleans())
+            def call(case: Case, is_own: bool) -> None:
+                caller.check(case, is_own)
+
+            try:
+                call()
+            except Unsatisfiable:
+                assert mode is GenerationMode.NEGATIVE, operation.label  # where any bytes are right, none are wrong
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if _IS_LONG else 300)
+class TestSchema:
+    def test_by_a_user(self, user: Caller) -> None:
+        count = fuzz(user, lambda method, path: (method, path) not in ENDS_ITS_CALLER)
+        print(f"{count} operations, {user.answers.total()} calls by a user: {dict(sorted(user.answers.items()))}")
+
+    def test_by_an_agent(self, agent: Caller) -> None:
+        count = fuzz(agent, lambda method, path: path.startswith("/agent/"))
+        print(f"{count} operations, {agent.answers.total()} calls by an agent: {dict(sorted(agent.answers.items()))}")
