@@ -1,6 +1,6 @@
 # Every command a newcomer or a check needs. Nothing but make and Python 3.11 or newer has to be there first.
 #
-#   make setup        .venv with the three distributions and the tools; the web app when frontend/ is there
+#   make setup        .venv with the three distributions and the tools; the worker's wheels; the web app when frontend/ is there
 #   make demo         from nothing to a trained model: server, two agents, a real job on real data
 #   make up           the platform on http://127.0.0.1:8000 with one agent        make dev   the same with reload, and Vite on port 3000
 #   make test         set up, then all tests                                      make test-long   the same with many more generated cases

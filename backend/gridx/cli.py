@@ -21,6 +21,7 @@ from gridx.core.errors import GridxError
 from gridx.core.logs import configure_logs
 from gridx.core.settings import Settings, load_settings
 from gridx.core.supervisor import Child, supervise
+from gridx.core.text import MAX_ID
 from gridx.jobs import dispatch
 from gridx.ledger import check as ledger_check
 from gridx.migrations import current_revision, downgrade, head_revision, upgrade
@@ -106,7 +107,7 @@ def check_ledger() -> None:
 
 
 @app.command()
-def aggregate(job_id: Annotated[int, typer.Argument(metavar="JOB", min=1)]) -> None:
+def aggregate(job_id: Annotated[int, typer.Argument(metavar="JOB", min=1, max=MAX_ID)]) -> None:
     """Merge a job's current round now with the updates that were accepted so far, instead of waiting for the rest."""
     from gridx.background.force import force_aggregate  # heavy: brings torch
 
@@ -178,7 +179,7 @@ def unban_agent(agent_id: str) -> None:
 def main() -> None:
     try:
         app()
-    except (GridxError, ValueError) as error:
+    except (GridxError, ValueError, OSError) as error:
         typer.echo(f"gridx: {error.detail if isinstance(error, GridxError) else error}", err=True)
         sys.exit(1)
 

@@ -78,6 +78,22 @@ def test_doctor_finds_nothing_wrong(gridx: Gridx) -> None:
     assert "FAIL" not in done.stdout
 
 
+def test_a_home_that_cannot_be_written_is_named_without_a_traceback(gridx: Gridx, tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where the folder should be")
+    done = gridx("check-ledger")
+    assert done.returncode == 1
+    assert done.stderr.startswith("gridx: ")
+    assert str(tmp_path / "home") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "9007199254740993", "9" * 30, "1.5"])
+def test_aggregate_of_what_is_no_job(gridx: Gridx, number: str) -> None:
+    done = gridx("aggregate", "--", number)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
 def test_aggregate_of_an_unknown_job(gridx: Gridx) -> None:
     done = gridx("aggregate", "99")
     assert done.returncode == 1

@@ -245,12 +245,16 @@ class TestList:
             found |= {(method, route.path) for method in (route.methods or {"MOUNT"})}
         assert sorted(found - set(ROUTES)) == [], "say in ROUTES for whom these are"
         assert sorted(set(ROUTES) - found - WITH_WEB_APP) == [], "these are gone"
-        kinds = {who: sum(1 for kind in ROUTES.values() if kind == who) for who in ("public", "user", "buyer", "seller", "agent", "key", "link")}
+        kinds = {
+            who: sum(1 for kind in ROUTES.values() if kind == who) for who in ("public", "user", "buyer", "seller", "agent", "key", "link")
+        }
         print(f"{len(found)} routes: {kinds}")
 
 
 class TestPublic:
-    @pytest.mark.parametrize("route", [route for route, who in ROUTES.items() if who == "public" and route not in WITH_WEB_APP | WITH_WHEELS], ids=name_of)
+    @pytest.mark.parametrize(
+        "route", [route for route, who in ROUTES.items() if who == "public" and route not in WITH_WEB_APP | WITH_WHEELS], ids=name_of
+    )
     def test_needs_no_token(self, scene: Scene, route: tuple[str, str]) -> None:
         method, path = route
         if method != "MOUNT":
@@ -292,9 +296,7 @@ NO_USERS: dict[str, Callable[[Scene], str | None]] = {
         SECRET, "gridx:user", str(scene.buyer.id), scene.world.clock.now(), timedelta(days=1), epoch=-1
     ),
     "of nobody": lambda scene: issue_jwt(SECRET, "gridx:user", "999999", scene.world.clock.now(), timedelta(days=1), epoch=0),
-    "of a strange subject": lambda scene: issue_jwt(
-        SECRET, "gridx:user", "٣' OR 1=1", scene.world.clock.now(), timedelta(days=1), epoch=0
-    ),
+    "of a strange subject": lambda scene: issue_jwt(SECRET, "gridx:user", "٣' OR 1=1", scene.world.clock.now(), timedelta(days=1), epoch=0),
 }
 
 
@@ -361,7 +363,16 @@ class TestUsersRoutes:
 class TestAgentsRoutes:
     @pytest.mark.parametrize("route", BY_AGENT, ids=name_of)
     def test_no_token_but_an_agents_counts(self, scene: Scene, route: tuple[str, str]) -> None:
-        for token in (None, "", "garbage", "x" * 10_000, scene.seller.token, scene.buyer.token, scene.enrolment_key, scene.agent.token + "x"):
+        for token in (
+            None,
+            "",
+            "garbage",
+            "x" * 10_000,
+            scene.seller.token,
+            scene.buyer.token,
+            scene.enrolment_key,
+            scene.agent.token + "x",
+        ):
             refused(scene.call(route, token), 401)
         given = scene.bodies[" ".join(route)].get("headers", {})
         refused(scene.call(route, None, headers=given | {"Authorization": f"Basic {scene.agent.token}"}), 401)

@@ -131,7 +131,7 @@ class Agent:
     def _ask(self, request: TaskRequest) -> None:
         try:
             reply = self._client.request_task(request, until=time.monotonic() + FOREVER_S)
-        except Exception as error:  # noqa: BLE001 - carried over to the waiting thread
+        except Exception as error:  # carried over to the waiting thread
             self._answers.put(error)
             return
         if self._stop.is_set() and reply.task_id is not None and reply.lease_token is not None:

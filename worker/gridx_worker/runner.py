@@ -74,7 +74,7 @@ class Runner:
             return self._report_failure(current, Failure("dependencies", str(error)), deadline)
         except (SandboxUnavailable, CallFailed, NoSpace, OSError) as error:
             log.warning("attempt failed on this machine", extra={"task_id": current.task_id}, exc_info=not isinstance(error, CallFailed))
-            return self._report_failure(current, Failure("agent", str(error) or type(error).__name__), deadline)
+            return self._report_failure(current, Failure("agent", _own_trouble(error)), deadline)
         except Exception as error:
             log.exception("attempt failed unexpectedly", extra={"task_id": current.task_id})
             return self._report_failure(current, Failure("agent", f"unexpected {type(error).__name__}: {error}"), deadline)
@@ -211,6 +211,11 @@ def script_environment(task: TaskReply, mark: str) -> dict[str, str]:
         "GRIDX_KIND": task.kind,
         "GRIDX_MARK": mark,
     }
+
+
+def _own_trouble(error: Exception) -> str:
+    """What this machine lacks, in words for a buyer: without the paths of its disk."""
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
 
 def _sendable(reason: str) -> str:

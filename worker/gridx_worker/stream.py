@@ -52,7 +52,7 @@ class OutputSplitter:
 
     def _event(self, line: bytes) -> None:
         try:
-            # Any script can write the mark itself: what follows may be nested without end, or hold half surrogate pairs that no message takes.
+            # A script may write the mark itself: what follows may be nested without end, or hold half surrogate pairs that no message takes
             event = json.loads(json.dumps(json.loads(line), ensure_ascii=False).encode(errors="replace"))
         except (ValueError, RecursionError):
             return

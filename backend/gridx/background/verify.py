@@ -9,6 +9,7 @@ from gridx.aggregation.safe_load import verify_in_child
 from gridx.aggregation.summary import UpdateCaps, UpdateRefused
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
+from gridx.core.errors import NotFound
 from gridx.core.lease import LeaseLost
 from gridx.core.wakeup import notify
 from gridx.jobs import rounds
@@ -53,9 +54,12 @@ def decide_all(work: Work, job_id: int) -> bool:
     """Accept or refuse what can be decided of a job, one update a transaction. Returns whether anything was."""
     decided = False
     while True:
-        with work.database.write() as session:
-            if not decide_next(session, job_id, work.clock.now(), work.settings.offline_after_s):
-                return decided
+        try:
+            with work.database.write() as session:
+                if not decide_next(session, job_id, work.clock.now(), work.settings.offline_after_s):
+                    return decided
+        except NotFound:  # its owner deleted it meanwhile
+            return decided
         decided = True
 
 

@@ -94,7 +94,10 @@ class TestReceiveForm:
             receive([sent], tmp_path)
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.parametrize("content_type", ["", "text/csv", "multipart/form-data", "multipart/form-data; boundary=", f"multipart/form-data; boundary={'b' * 300}"])
+    @pytest.mark.parametrize(
+        "content_type",
+        ["", "text/csv", "multipart/form-data", "multipart/form-data; boundary=", f"multipart/form-data; boundary={'b' * 300}"],
+    )
     def test_another_kind_of_body_is_malformed(self, tmp_path: Path, content_type: str) -> None:
         with pytest.raises(Invalid, match="multipart"):
             receive([GOOD], tmp_path, content_type=content_type)

@@ -1,0 +1,131 @@
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "react-router";
+import { count, metric, percent, plural } from "@/shared/format/numbers";
+import { duration, secondsBetween } from "@/shared/format/times";
+import { plainName } from "@/shared/format/text";
+import { useMe } from "@/shared/api/session";
+import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table, type Series } from "@/shared/ui";
+import type { Measure } from "./chartSeries";
+import styles from "./Job.module.css";
+import { jobQuery, jobsQuery, type Job, type JobSummary } from "./queries";
+
+/** Two jobs side by side, by `?a=1&b=2`. */
+export function ComparePage() {
+  const me = useMe();
+  const jobs = useQuery(jobsQuery(me.id));
+  const [params, setParams] = useSearchParams();
+  return (
+    <>
+      <PageHeader title="Compare two jobs" />
+      <QueryView query={jobs} what="your jobs">
+        {(list) => {
+          const a = Number(params.get("a")) || list[0]?.id || 0;
+          const b = Number(params.get("b")) || list.find((job) => job.id !== a)?.id || 0;
+          const choose = (which: "a" | "b", id: string) => setParams({ a: String(a), b: String(b), [which]: id }, { replace: true });
+          return (
+            <>
+              <div className={styles.compare}>
+                <Picker label="First job" jobs={list} value={a} onChange={(id) => choose("a", id)} />
+                <Picker label="Second job" jobs={list} value={b} onChange={(id) => choose("b", id)} />
+              </div>
+              {a > 0 && b > 0 && a !== b ? <Pair a={a} b={b} /> : <p className={styles.sub}>Choose two different jobs.</p>}
+            </>
+          );
+        }}
+      </QueryView>
+    </>
+  );
+}
+
+function Picker({ label, jobs, value, onChange }: { label: string; jobs: JobSummary[]; value: number; onChange: (id: string) => void }) {
+  return (
+    <Field label={label}>
+      {(control) => (
+        <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
+          {jobs.map((job) => (
+            <option key={job.id} value={job.id}>
+              {job.id}: {plainName(job.title).slice(0, 70)}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+function Pair({ a, b }: { a: number; b: number }) {
+  const first = useQuery(jobQuery(a, null));
+  const second = useQuery(jobQuery(b, null));
+  return (
+    <QueryView query={first} what={`job ${a}`}>
+      {(one) => (
+        <QueryView query={second} what={`job ${b}`}>
+          {(two) => <Compared jobs={[one, two]} />}
+        </QueryView>
+      )}
+    </QueryView>
+  );
+}
+
+function Compared({ jobs }: { jobs: [Job, Job] }) {
+  const [one, two] = jobs;
+  return (
+    <Stack>
+      <div className={styles.halves}>
+        <Curves jobs={jobs} measure="accuracy" />
+        <Curves jobs={jobs} measure="loss" />
+      </div>
+      <Card title="Side by side">
+        <Table
+          caption="The two jobs side by side"
+          rows={FACTS}
+          rowKey={(row) => row.name}
+          columns={[
+            { key: "name", header: "What", hideHeader: true, isTitle: true, cell: (row) => row.name },
+            { key: "one", header: `Job ${one.id}`, align: "right", cell: (row) => row.of(one) },
+            { key: "two", header: `Job ${two.id}`, align: "right", cell: (row) => row.of(two) },
+          ]}
+        />
+      </Card>
+    </Stack>
+  );
+}
+
+const lastClosed = (job: Job) => job.round_list.findLast((round) => round.closed_at);
+
+const FACTS: { name: string; of: (job: Job) => string }[] = [
+  { name: "State", of: (job) => job.status.toLowerCase() },
+  { name: "Dataset", of: (job) => plainName(job.dataset_name).slice(0, 60) },
+  { name: "Rounds done", of: (job) => `${job.round_list.filter((round) => round.closed_at).length} of ${job.rounds}` },
+  { name: "Chunks", of: (job) => count(job.chunks) },
+  { name: "Accuracy at the end", of: (job) => percent(lastClosed(job)?.mean_accuracy) },
+  { name: "Loss at the end", of: (job) => metric(lastClosed(job)?.mean_loss) },
+  { name: "Convergence delta", of: (job) => metric(lastClosed(job)?.convergence_delta) },
+  { name: "Hyperparameters", of: (job) => plainName(JSON.stringify(job.hyperparameters)).slice(0, 200) },
+  { name: "Paid", of: (job) => plural(job.paid, "credit") },
+  { name: "Took", of: (job) => (job.finished_at ? duration(secondsBetween(job.created_at, job.finished_at)) : "–") },
+];
+
+const TONES = ["green", "violet"] as const;
+
+function Curves({ jobs, measure }: { jobs: [Job, Job]; measure: Measure }) {
+  const series = jobs.map((job, index): Series => ({
+    id: String(job.id),
+    name: `job ${job.id}`,
+    tone: TONES[index],
+    points: job.round_list.flatMap((round) => {
+      const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
+      return round.closed_at && value !== null ? [[round.round, value] as const] : [];
+    }),
+  }));
+  const rounds = Math.max(2, ...jobs.map((job) => job.rounds));
+  return (
+    <Card title={measure === "accuracy" ? "Accuracy" : "Loss"} note="mean by rows, after each round">
+      {series.some((item) => item.points.length > 0) ? (
+        <LineChart label={`${measure} of both jobs by round`} series={series} xLabel="Round" xDomain={[1, rounds]} height={220} />
+      ) : (
+        <p className={styles.sub}>Neither has reported any.</p>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,127 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams, useSearchParams } from "react-router";
+import { count, plural } from "@/shared/format/numbers";
+import { plainName, sentence } from "@/shared/format/text";
+import { PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
+import { ArtifactsCard } from "./ArtifactsCard";
+import { ChartCard } from "./ChartCard";
+import styles from "./Job.module.css";
+import { JobActions } from "./JobActions";
+import { LogsCard } from "./LogsCard";
+import { ModelCard } from "./ModelCard";
+import { leftInWords, secondsLeft } from "./progress";
+import { hasEnded, jobQuery, type Job } from "./queries";
+import { RoundsBar } from "./RoundsBar";
+import { JobPill } from "./states";
+import { SettingsCard } from "./SettingsCard";
+import { SubtasksCard } from "./SubtasksCard";
+import { TimelineCard } from "./TimelineCard";
+
+const numberOf = (text: string | null | undefined): number | null => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
+
+export function JobPage() {
+  const { jobId } = useParams();
+  const [params] = useSearchParams();
+  const id = numberOf(jobId);
+  // An id that cannot be one is asked for all the same: the server says so in its own words.
+  const query = useQuery(jobQuery(id ?? 0, numberOf(params.get("round"))));
+  return (
+    <QueryView query={query} what={`job ${jobId}`}>
+      {(job) => <JobView job={job} shown={numberOf(params.get("round")) ?? job.current_round} />}
+    </QueryView>
+  );
+}
+
+function JobView({ job, shown }: { job: Job; shown: number }) {
+  const left = hasEnded(job) ? null : secondsLeft(job);
+  return (
+    <>
+      <PageHeader
+        name={plainName(job.title).slice(0, 80)}
+        title={<Plain max={110}>{job.title}</Plain>}
+        crumb={
+          <>
+            <Link to="/app/jobs">Jobs</Link> / {job.id}
+          </>
+        }
+        meta={
+          <>
+            <JobPill job={job} />
+            <span>
+              {job.strategy === "fedavg" ? "FedAvg" : job.strategy} · {plural(job.chunks, "chunk")} · <Plain max={40}>{job.dataset_name}</Plain>
+            </span>
+            <Clock job={job} />
+            {left !== null && <span>{leftInWords(left)}</span>}
+          </>
+        }
+        actions={<JobActions job={job} />}
+      />
+      <RoundsBar job={job} />
+      <Why job={job} />
+      <Stack>
+        <div className={styles.grid}>
+          <ChartCard job={job} round={shown} />
+          <ModelCard job={job} />
+        </div>
+        <SubtasksCard job={job} round={shown} />
+        <LogsCard job={job} />
+        <div className={styles.halves}>
+          <TimelineCard job={job} />
+          <div className={styles.side}>
+            <ArtifactsCard job={job} />
+            <SettingsCard job={job} />
+          </div>
+        </div>
+      </Stack>
+    </>
+  );
+}
+
+function Clock({ job }: { job: Job }) {
+  if (job.finished_at) {
+    return (
+      <span>
+        ended <Time at={job.finished_at} />
+      </span>
+    );
+  }
+  return job.started_at ? (
+    <span>
+      started <Time at={job.started_at} />
+    </span>
+  ) : (
+    <span>
+      submitted <Time at={job.created_at} />
+    </span>
+  );
+}
+
+/** What it waits for, how it ended, or why it failed. */
+function Why({ job }: { job: Job }) {
+  if (job.status === "FAILED") return <Failure reason={job.reason ?? "it failed without a reason"} />;
+  const done = job.round_list.filter((round) => round.closed_at).length;
+  const back = job.price - job.paid - job.held;
+  const words =
+    job.status === "COMPLETED"
+      ? `${plural(job.rounds, "round")} done; ${count(job.paid)} of ${count(job.price)} credits were paid${back > 0 ? `, ${count(back)} came back` : ""}.`
+      : job.status === "CANCELLED"
+        ? `Cancelled after ${done} of ${plural(job.rounds, "round")}. ${sentence(job.reason ?? "")}`
+        : `${sentence(job.waiting_for ?? "it goes on")}.`;
+  return (
+    <p className={styles.why} aria-live="polite">
+      <Plain max={400}>{words}</Plain>
+    </p>
+  );
+}
+
+function Failure({ reason }: { reason: string }) {
+  const [first, ...rest] = reason.split("\n");
+  return (
+    <div className={styles.failure} role="alert">
+      <b>
+        <Plain max={400}>{sentence(first ?? "")}</Plain>
+      </b>
+      {rest.length > 0 && <pre>{rest.map(plainName).join("\n").slice(0, 4000)}</pre>}
+    </div>
+  );
+}

@@ -1,0 +1,51 @@
+import { count, metric, percent } from "@/shared/format/numbers";
+import { Card, CopyId, Facts } from "@/shared/ui";
+import styles from "./Job.module.css";
+import { hasEnded, type Job } from "./queries";
+
+/** The newest global model in numbers. */
+export function ModelCard({ job }: { job: Job }) {
+  const closed = job.round_list.filter((round) => round.closed_at && round.updates_used !== null);
+  const last = closed.at(-1);
+  const values = closed.flatMap((round) => (round.mean_accuracy === null ? [] : [round.mean_accuracy]));
+  const accuracy = last?.mean_accuracy ?? null;
+  const isBest = accuracy !== null && values.length > 1 && accuracy >= Math.max(...values);
+  return (
+    <Card title="Global model" note={last ? `after round ${last.round}` : undefined}>
+      {last ? (
+        <>
+          <p className={styles.big}>{accuracy === null ? metric(last.mean_loss) : percent(accuracy)}</p>
+          <p className={styles.sub}>
+            {accuracy === null ? "training loss" : "training accuracy"}, mean over {count(last.rows_used ?? 0)} rows{isBest ? "; the best so far" : ""}
+          </p>
+        </>
+      ) : (
+        <p className={styles.sub}>{hasEnded(job) ? "There is none: no round was finished." : "The first one is made when all updates of round 1 are in."}</p>
+      )}
+      <div className={styles.facts}>
+        <Facts
+          items={[
+            ["Loss", metric(last?.mean_loss)],
+            ["Convergence delta", metric(last?.convergence_delta)],
+            ["Step of the last round", metric(last?.step_norm)],
+            ["Updates in it", last ? `${count(last.updates_used ?? 0)} of ${count(job.chunks)}` : "–"],
+            ["Paid so far", `${count(job.paid)} of ${count(job.price)}`],
+            ["Held in escrow", count(job.held)],
+          ]}
+        />
+      </div>
+      <details className={styles.explain}>
+        <summary>What do delta and step mean?</summary>
+        <p>
+          The convergence delta is the distance between the average weighted by rows and the plain average of the updates. Near 0, the chunks pull the same way, or have equally many rows. The step is
+          how far the round moved the model: it shrinks as training settles.
+        </p>
+        {last?.global_model_sha256 && (
+          <p>
+            SHA-256 of the file: <CopyId value={last.global_model_sha256} shown={`${last.global_model_sha256.slice(0, 12)}…`} label="SHA-256 of the global model" />
+          </p>
+        )}
+      </details>
+    </Card>
+  );
+}

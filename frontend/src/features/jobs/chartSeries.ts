@@ -1,0 +1,56 @@
+import type { Series } from "@/shared/ui";
+import type { Body } from "@/shared/api/types";
+import type { Job, Metric } from "./queries";
+
+export type Measure = "accuracy" | "loss";
+
+const TONES = ["blue", "violet", "amber"] as const;
+
+/** By round: the mean over all agents, and each agent. A round that is not over has no mean yet. */
+export function seriesByRound(rounds: Job["round_list"], perRound: readonly Body<"RoundResult">[], measure: Measure): Series[] {
+  const mean = rounds.flatMap((round) => {
+    const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
+    return round.closed_at && value !== null ? [[round.round, value] as const] : [];
+  });
+  const byAgent = new Map<string, [number, number][]>();
+  for (const item of perRound) {
+    const value = measure === "accuracy" ? item.mean_accuracy : item.mean_loss;
+    if (value === null) continue;
+    const points = byAgent.get(item.agent_id) ?? [];
+    points.push([item.round, value]);
+    byAgent.set(item.agent_id, points);
+  }
+  const agents = [...byAgent].map(([agent, points]): Series => ({ id: `agent:${agent}`, name: agent, points, isFaint: true }));
+  return mean.length > 0 ? [{ id: "mean", name: "all agents, by rows", points: mean, tone: "green" }, ...agents] : agents;
+}
+
+/** By epoch in one round: each chunk's latest attempt, and the mean of those that have reached the epoch, where there are several. */
+export function seriesByEpoch(metrics: readonly Metric[], measure: Measure): Series[] {
+  const latest = new Map<number, number>();
+  for (const item of metrics) latest.set(item.chunk, Math.max(latest.get(item.chunk) ?? 0, item.attempt));
+  const chunks = new Map<number, { agent: string; points: [number, number][] }>();
+  const sums = new Map<number, [sum: number, count: number]>();
+  for (const item of metrics) {
+    const value = item[measure];
+    if (value === null || item.attempt !== latest.get(item.chunk)) continue;
+    const x = item.epoch ?? item.seq + 1;
+    const chunk = chunks.get(item.chunk) ?? { agent: item.agent_id, points: [] };
+    chunk.points.push([x, value]);
+    chunks.set(item.chunk, chunk);
+    const [sum, count] = sums.get(x) ?? [0, 0];
+    sums.set(x, [sum + value, count + 1]);
+  }
+  const isMany = chunks.size > TONES.length;
+  const own = [...chunks]
+    .toSorted(([a], [b]) => a - b)
+    .map(([chunk, { agent, points }], index): Series => ({
+      id: `chunk:${chunk}`,
+      name: `chunk ${chunk}, ${agent}`,
+      points: points.toSorted((a, b) => a[0] - b[0]),
+      tone: isMany ? undefined : TONES[index],
+      isFaint: isMany,
+    }));
+  if (own.length < 2) return own.map((series) => ({ ...series, tone: "green" }));
+  const mean = [...sums].toSorted(([a], [b]) => a - b).map(([x, [sum, count]]) => [x, sum / count] as const);
+  return [{ id: "mean", name: "mean of the chunks", points: mean, tone: "green" }, ...own];
+}

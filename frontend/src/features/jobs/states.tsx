@@ -1,0 +1,74 @@
+import { Pill, type Mark, type Tone } from "@/shared/ui";
+import type { JobSummary, Subtask } from "./queries";
+
+type Look = readonly [words: string, tone: Tone, mark: Mark];
+
+export const JOB_STATES = ["live", "COMPLETED", "FAILED", "CANCELLED"] as const;
+
+export function jobLook(job: Pick<JobSummary, "status" | "started_at">): Look {
+  switch (job.status) {
+    case "PROCESSING":
+      return ["Preparing", "amber", "pulse"];
+    case "RUNNING":
+      return job.started_at ? ["Training", "green", "pulse"] : ["Waiting for a machine", "amber", "ring"];
+    case "AGGREGATING":
+      return ["Merging", "green", "pulse"];
+    case "COMPLETED":
+      return ["Completed", "green", "check"];
+    case "FAILED":
+      return ["Failed", "red", "cross"];
+    default:
+      return [job.status === "CANCELLED" ? "Cancelled" : job.status, "grey", "dash"];
+  }
+}
+
+/** `isStill` where there may be very many: each moving mark costs a repaint of its own. */
+export function JobPill({ job, isStill = false }: { job: Pick<JobSummary, "status" | "started_at">; isStill?: boolean }) {
+  const [words, tone, moving] = jobLook(job);
+  const mark = isStill && moving === "pulse" ? "dot" : moving;
+  return (
+    <Pill tone={tone} mark={mark}>
+      {words}
+    </Pill>
+  );
+}
+
+const PHASES: Record<string, string> = {
+  DOWNLOADING: "Fetching rows",
+  INSTALLING: "Installing packages",
+  STARTING: "Starting",
+  TRAINING: "Training",
+  UPLOADING: "Sending its update",
+};
+
+export function subtaskLook(subtask: Subtask): Look {
+  const tried = subtask.attempts.length;
+  switch (subtask.status) {
+    case "PENDING":
+      return tried > 0 ? [`${lastFailure(subtask)}, tried again`, "red", "cross"] : ["Waiting", "amber", "ring"];
+    case "RUNNING":
+      return [PHASES[subtask.phase ?? ""] ?? "Training", "blue", "dot"];
+    case "VERIFYING":
+      return ["Being verified", "blue", "ring"];
+    case "COMPLETED":
+      return ["Verified", "green", "check"];
+    case "FAILED":
+      return ["Failed", "red", "cross"];
+    default:
+      return [subtask.status === "CANCELLED" ? "Cancelled" : subtask.status, "grey", "dash"];
+  }
+}
+
+function lastFailure(subtask: Subtask): string {
+  const status = subtask.attempts.at(-1)?.status;
+  return status === "REFUSED" ? "Refused" : status === "LOST" ? "Machine lost" : "Failed";
+}
+
+export function SubtaskPill({ subtask }: { subtask: Subtask }) {
+  const [words, tone, mark] = subtaskLook(subtask);
+  return (
+    <Pill tone={tone} mark={mark}>
+      {words}
+    </Pill>
+  );
+}

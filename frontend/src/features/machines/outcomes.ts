@@ -1,0 +1,48 @@
+import { sentence } from "@/shared/format/text";
+import type { Mark, Tone } from "@/shared/ui";
+import type { Task } from "./queries";
+
+export interface Outcome {
+  word: string;
+  tone: Tone;
+  mark: Mark;
+}
+
+const OUTCOMES: Record<string, Outcome> = {
+  VERIFYING: { word: "Being verified", tone: "blue", mark: "ring" },
+  ACCEPTED: { word: "Accepted", tone: "green", mark: "check" },
+  REFUSED: { word: "Refused", tone: "red", mark: "cross" },
+  FAILED: { word: "Failed", tone: "red", mark: "cross" },
+  LOST: { word: "Lost contact", tone: "amber", mark: "dash" },
+  CANCELLED: { word: "Cancelled", tone: "grey", mark: "dash" },
+};
+
+/** How an attempt stands, in a word with a shape. A running one says its phase. */
+export function outcomeOf(task: Pick<Task, "status" | "phase" | "epoch">): Outcome {
+  if (task.status === "RUNNING") return { word: phaseWords(task), tone: "amber", mark: "pulse" };
+  return OUTCOMES[task.status] ?? { word: sentence(task.status.toLowerCase()), tone: "grey", mark: "dot" };
+}
+
+/** "Training, epoch 4" */
+export function phaseWords({ phase, epoch }: Pick<Task, "phase" | "epoch">): string {
+  if (!phase) return "Starting";
+  const word = sentence(phase.toLowerCase());
+  return phase === "TRAINING" && epoch !== null ? `${word}, epoch ${epoch}` : word;
+}
+
+/** "Round 2, chunk 0", and from the second attempt on which one it was. */
+export function pieceWords(task: Pick<Task, "round" | "chunk" | "attempt">): string {
+  const again = task.attempt > 1 ? `, attempt ${task.attempt}` : "";
+  return `Round ${task.round}, chunk ${task.chunk}${again}`;
+}
+
+/** How many attempts were accepted, and how many came to nothing through fault or silence. */
+export function tally(tasks: readonly Task[]): { accepted: number; failed: number } {
+  let accepted = 0;
+  let failed = 0;
+  for (const task of tasks) {
+    if (task.status === "ACCEPTED") accepted += 1;
+    if (["REFUSED", "FAILED", "LOST"].includes(task.status)) failed += 1;
+  }
+  return { accepted, failed };
+}

@@ -1,0 +1,142 @@
+import type { Body } from "@/shared/api/types";
+
+type JobRequest = Body<"JobRequest">;
+export type Dataset = Body<"DatasetOut">;
+
+/** The form, as it is being filled in. Numbers are text until it is sent, so that a field can be empty meanwhile. */
+export interface Draft {
+  title: string;
+  script: string;
+  scriptName: string;
+  requirements: string;
+  requirementsName: string;
+  dataset: Dataset | null;
+  rounds: string;
+  chunks: string;
+  hours: string;
+  args: string;
+  hyperparameters: string;
+  minUpdates: string;
+  seed: string;
+  needsGpu: boolean;
+  ramGib: string;
+  vramGib: string;
+  keepUpdates: boolean;
+}
+
+export const EMPTY: Draft = {
+  title: "",
+  script: "",
+  scriptName: "",
+  requirements: "",
+  requirementsName: "",
+  dataset: null,
+  rounds: "3",
+  chunks: "5",
+  hours: "1",
+  args: "",
+  hyperparameters: "",
+  minUpdates: "",
+  seed: "",
+  needsGpu: false,
+  ramGib: "",
+  vramGib: "",
+  keepUpdates: false,
+};
+
+export type Errors = Partial<Record<keyof Draft, string>>;
+
+const GIB = 2 ** 30;
+
+/** What still keeps the form from being sent, beside the field it belongs to. */
+export function problemsOf(draft: Draft): Errors {
+  const found: Errors = {};
+  if (!draft.title.trim()) found.title = "Give the job a name";
+  if (!draft.script.trim()) found.script = "Choose a training script";
+  if (!draft.dataset) found.dataset = "Upload a CSV, or choose one that you uploaded before";
+  const whole = (name: keyof Draft, low: number, high: number) => {
+    const text = String(draft[name]).trim();
+    const value = Number(text);
+    if (!text || !Number.isInteger(value) || value < low || value > high) found[name] = `A whole number from ${low} to ${high.toLocaleString("en")}`;
+  };
+  whole("rounds", 1, 1000);
+  whole("chunks", 1, 1000);
+  if (draft.minUpdates.trim()) whole("minUpdates", 1, Number(draft.chunks) || 1000);
+  if (draft.seed.trim()) whole("seed", 0, 2 ** 31 - 1);
+  const hours = Number(draft.hours);
+  if (!draft.hours.trim() || !(hours >= 0.01 && hours <= 168)) found.hours = "Hours, from 0.01 to 168";
+  for (const name of ["ramGib", "vramGib"] as const) {
+    if (draft[name].trim() && !(Number(draft[name]) >= 0)) found[name] = "GiB, such as 4";
+  }
+  if (draft.dataset && Number(draft.chunks) > draft.dataset.rows) found.chunks = `The dataset has ${draft.dataset.rows} rows; chunks cannot be more`;
+  if (draft.hyperparameters.trim() && !isObject(draft.hyperparameters)) found.hyperparameters = 'A JSON object, such as {"epochs": 5, "learning_rate": 0.03}';
+  return found;
+}
+
+export const timeLimitOf = (draft: Draft): number => Math.round(Number(draft.hours) * 3600);
+
+export const planOf = (draft: Draft) => ({ chunks: Number(draft.chunks), rounds: Number(draft.rounds), timeLimitS: timeLimitOf(draft) });
+
+export function needsOf(draft: Draft): Body<"Needs"> {
+  return { gpu: draft.needsGpu, ram_bytes: Math.round(Number(draft.ramGib) * GIB) || 0, vram_bytes: Math.round(Number(draft.vramGib) * GIB) || 0 };
+}
+
+/** The body of POST /jobs. The draft must have no problems. */
+export function requestOf(draft: Draft): JobRequest {
+  return {
+    title: draft.title.trim(),
+    script: draft.script,
+    requirements: draft.requirements,
+    dataset_id: draft.dataset?.id ?? null,
+    rounds: Number(draft.rounds),
+    chunks: Number(draft.chunks),
+    time_limit_s: timeLimitOf(draft),
+    // The server takes one string in shell quoting as well as a list, which the schema cannot say.
+    arguments: draft.args.trim() as unknown as string[],
+    hyperparameters: draft.hyperparameters.trim() ? (JSON.parse(draft.hyperparameters) as Record<string, unknown>) : {},
+    min_updates: draft.minUpdates.trim() ? Number(draft.minUpdates) : null,
+    seed: draft.seed.trim() ? Number(draft.seed) : null,
+    needs: needsOf(draft),
+    keep_updates: draft.keepUpdates,
+    partitioner: "iid",
+    strategy: "fedavg",
+    require_idle: false,
+  };
+}
+
+/** A draft that repeats a job. Its title says so. */
+export function draftOf(job: Body<"JobView">, script: string, requirements: string, dataset: Dataset | null): Draft {
+  return {
+    title: job.title,
+    script,
+    scriptName: `script of job ${job.id}`,
+    requirements,
+    requirementsName: requirements ? `requirements of job ${job.id}` : "",
+    dataset,
+    rounds: String(job.rounds),
+    chunks: String(job.chunks),
+    hours: String(+(job.time_limit_s / 3600).toFixed(2)),
+    args: job.arguments.map(quoted).join(" "),
+    hyperparameters: Object.keys(job.hyperparameters).length > 0 ? JSON.stringify(job.hyperparameters) : "",
+    minUpdates: job.min_updates === job.chunks ? "" : String(job.min_updates),
+    seed: "",
+    needsGpu: job.needs.gpu ?? false,
+    ramGib: gib(job.needs.ram_bytes),
+    vramGib: gib(job.needs.vram_bytes),
+    keepUpdates: false,
+  };
+}
+
+/** One argument as a shell would need it. */
+export const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+
+const gib = (size: number | undefined): string => (size ? String(+(size / GIB).toFixed(2)) : "");
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,57 @@
+export interface Finding {
+  tone: "good" | "hint" | "problem";
+  text: string;
+}
+
+/** What can be told about a training script by reading it. Hints only: the server and the sandbox have the last word. */
+export function checkScript(script: string, rounds: number): Finding[] {
+  const code = withoutComments(script);
+  return [savesModel(code), startsFromGlobalModel(code, rounds), reports(code), ...traps(code)];
+}
+
+function savesModel(code: string): Finding {
+  if (!code.includes("model.pth")) {
+    return { tone: "problem", text: 'It never mentions model.pth. End with torch.save(model.state_dict(), "model.pth")' };
+  }
+  if (/torch\.save\(\s*[\w.]+\s*,\s*["'](\.\/)?model\.pth/.test(code) && !code.includes("state_dict")) {
+    return { tone: "problem", text: 'It saves a whole model; only weights are taken: torch.save(model.state_dict(), "model.pth")' };
+  }
+  return { tone: "good", text: "Writes model.pth" };
+}
+
+function startsFromGlobalModel(code: string, rounds: number): Finding {
+  if (/load_global_model|global_model\.pth/.test(code)) return { tone: "good", text: "Starts each round from the global model" };
+  return rounds > 1
+    ? { tone: "problem", text: `It never loads the global model, so ${rounds} rounds would each start anew. Add gridx_task.load_global_model(model)` }
+    : { tone: "hint", text: "For more than one round, add gridx_task.load_global_model(model)" };
+}
+
+function reports(code: string): Finding {
+  return /gridx_task\s*\.\s*report|from\s+gridx_task\s+import[^\n]*report/.test(code)
+    ? { tone: "good", text: "Reports metrics: you will see it learn" }
+    : { tone: "hint", text: "To see it learn, add gridx_task.report(epoch=epoch, loss=loss, accuracy=accuracy)" };
+}
+
+function traps(code: string): Finding[] {
+  const found: Finding[] = [];
+  const hint = (text: string) => found.push({ tone: "hint", text });
+  if (/\.fit_transform\(|(Scaler|Encoder)\(\)\.fit\(/.test(code)) {
+    hint("It fits a scaler or encoder on its own chunk, so that machines disagree. Use the numbers in schema.json (gridx_task.schema())");
+  }
+  if (/nunique\(\)|len\(\s*(set|np\.unique|\w+\.unique)\(|\.unique\(\)\)/.test(code)) {
+    hint("It seems to count classes from its rows; a chunk may lack one. Write their number into the script");
+  }
+  if (/read_csv\(\s*["'](?!(\.\/)?data\.csv["'])/.test(code)) hint("It reads another file than data.csv, which is where its rows lie");
+  if (/(\.to\(\s*["']cuda|\.cuda\(\))/.test(code) && !code.includes("is_available")) {
+    hint("It needs a GPU; ask for one below, or choose the device by torch.cuda.is_available()");
+  }
+  if (/^\s*(import|from)\s+(requests|urllib)|torchvision\.datasets|download\s*=\s*True/m.test(code)) {
+    hint("It seems to download something; the sandbox has no network");
+  }
+  if (/input\(\s*["')]/.test(code)) hint("It asks for input; nobody is there to answer");
+  return found;
+}
+
+function withoutComments(script: string): string {
+  return script.replace(/^\s*#.*$/gm, "");
+}

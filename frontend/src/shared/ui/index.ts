@@ -1,0 +1,16 @@
+export { Brand } from "./Brand";
+export { Facts, Grid, PageHeader, Plain, Progress, Stack, Stat } from "./Bits";
+export { Button, ButtonAnchor, ButtonLink } from "./Button";
+export { Card } from "./Card";
+export { CodeBlock, CopyId } from "./Copy";
+export { cx } from "./cx";
+export { Dialog } from "./Dialog";
+export { EmptyState } from "./EmptyState";
+export { Choices, Field } from "./Field";
+export { LineChart } from "./LazyChart";
+export type { Series } from "./chartData";
+export { Pill, type Mark, type Tone } from "./Pill";
+export { Loading, Problem, QueryView } from "./QueryView";
+export { Table, type Column } from "./Table";
+export { Time, useNow } from "./Time";
+export { toast, Toasts } from "./Toasts";
