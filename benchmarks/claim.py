@@ -129,7 +129,7 @@ def replay_many(url: str, statements: list[tuple[str, Any]], taken: int, first: 
         for number in range(first, first + count):
             swaps: dict[Any, Any] = {"agent-0": f"agent-{number}"}
             for index, (text, values) in enumerate(statements):
-                cursor = connection.execute(text, {name: _swap(value, swaps) for name, value in values.items()})
+                cursor = connection.execute(text.encode(), {name: _swap(value, swaps) for name, value in values.items()})
                 rows = cursor.fetchall() if cursor.description else []
                 if index == pick:
                     swaps[taken] = rows[0][0]

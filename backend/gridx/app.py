@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import FileResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -130,13 +131,22 @@ def _add_web_app(app: FastAPI, dist: Path) -> None:
     index = dist / "index.html"
     if not index.is_file():
         return
-    app.mount("/assets", StaticFiles(directory=dist / "assets"), name="assets")
+    app.mount("/assets", GZipMiddleware(_HashedFiles(directory=dist / "assets"), minimum_size=1000), name="assets")
 
     @app.get("/", include_in_schema=False)
     @app.get("/app", include_in_schema=False)
     @app.get("/app/{path:path}", include_in_schema=False)
     def page(request: Request) -> FileResponse:
         return FileResponse(index, headers={"Cache-Control": "no-cache"})
+
+
+class _HashedFiles(StaticFiles):
+    """Files whose names change with their contents: a browser may keep them for ever."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
 
 
 def _version() -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from pydantic import SecretStr
 from sqlalchemy import Inspector, create_engine, inspect, make_url, text
 
 from gridx.accounts import passwords
@@ -144,7 +145,7 @@ def enable(email: str) -> None:
 def reset_password(email: str) -> None:
     """Give a user a new random password, shown once; all their sessions end."""
     password = secrets.token_urlsafe(15)
-    hashed = passwords.hash_password(passwords.SecretStr(password))
+    hashed = passwords.hash_password(SecretStr(password))
     with _database() as database, database.write() as session:
         accounts.reset_password(session, email=normalise_email(email), password_hash=hashed)
     typer.echo(f"new password of {email}: {password}")

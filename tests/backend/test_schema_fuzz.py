@@ -30,7 +30,7 @@ from tests.backend.conftest import SECRET, FakeClock
 from tests.backend.jobs.conftest import CSV, FakeAgent, World, make_world
 
 _IS_LONG = os.environ.get("GRIDX_HYPOTHESIS") == "long"
-EXAMPLES = 200 if _IS_LONG else 6
+EXAMPLES = 200 if _IS_LONG else 3
 """Calls of each operation, by each caller, for each of: what the schema allows, what it does not."""
 CHECKS = [
     not_a_server_error,

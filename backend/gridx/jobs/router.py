@@ -6,7 +6,8 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 
-from gridx.accounts.deps import Actor, BuyerUser, CurrentUser
+from gridx.accounts.deps import BuyerUser, CurrentUser
+from gridx.accounts.service import Actor
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
 from gridx.core.errors import GridxError, NotFound

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from gridx.accounts.deps import Actor
+from gridx.accounts.service import Actor
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
 from gridx.aggregation.strategies.options import OPTIONS as STRATEGY_OPTIONS

@@ -291,7 +291,7 @@ def _age(home: Path) -> None:
 def main() -> None:
     """Imports are done once, here; this process opens no database and starts no thread, so that its children may be forked."""
     torch.set_num_threads(1)
-    passwords.bcrypt_sha256 = bcrypt_sha256.using(rounds=4)
+    passwords.bcrypt_sha256 = bcrypt_sha256.using(rounds=4)  # pyright: ignore[reportPrivateImportUsage]
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     # The child that reads a stranger's weights is forked as well: a fork server for each life would import torch each time.
     safe_load._CONTEXT = multiprocessing.get_context("fork")  # pyright: ignore[reportAttributeAccessIssue]
