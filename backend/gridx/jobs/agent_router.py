@@ -66,6 +66,8 @@ async def request_task(
     body: TaskRequest, request: Request, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
 ) -> TaskReply:
     """Work for an agent. With `wait_s` the call stays open, with no session, until there is some."""
+    if not body.wait_s:
+        return await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
     board, end = get_board(request), time.monotonic() + min(body.wait_s, _MAX_WAIT_S)
     while True:
         ticket = board.join()

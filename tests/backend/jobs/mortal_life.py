@@ -5,6 +5,7 @@ A point is any step that outlives the process, and any step of the job's state: 
 writing and its appearance, before it is deleted, before a status moves.
 """
 
+import gc
 import hashlib
 import json
 import logging
@@ -295,6 +296,8 @@ def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     # The child that reads a stranger's weights is forked as well: a fork server for each life would import torch each time.
     safe_load._CONTEXT = multiprocessing.get_context("fork")  # pyright: ignore[reportAttributeAccessIssue]
+    gc.collect()
+    gc.freeze()  # what is shared with the children stays shared
     print("ready", flush=True)
     for line in sys.stdin:
         child = os.fork()

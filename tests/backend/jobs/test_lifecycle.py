@@ -259,6 +259,20 @@ class TestResults:
         ]
 
 
+    def test_each_agents_course_over_the_rounds_can_be_read(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        job_id = world.job(buyer, chunks=1, rounds=2)
+        for loss in (2.0, 1.0):
+            agent.request()
+            agent.about("metrics", points=[{"seq": 0, "epoch": 1, "loss": loss}])
+            agent.finish(weights(), loss=loss)
+            world.drain()
+        results = world.api.get(f"/jobs/{job_id}/results", headers=buyer.headers).json()
+        assert [(row["round"], row["agent_id"], row["mean_loss"]) for row in results["per_round"]] == [(1, "a", 2.0), (2, "a", 1.0)]
+        second = world.api.get(f"/jobs/{job_id}/metrics?round=2", headers=buyer.headers).json()["items"]
+        assert [(item["round"], item["loss"]) for item in second] == [(2, 1.0)]
+
+
 def test_rows_are_dealt_without_losing_one(world: World, buyer: Person) -> None:
     agent = world.agent("a")
     world.job(buyer, chunks=4)
