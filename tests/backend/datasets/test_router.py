@@ -256,7 +256,11 @@ class TestResumableUpload:
         api.delete(f"/datasets/uploads/{upload}", headers=other.headers)
         assert api.get(f"/datasets/uploads/{upload}", headers=mine.headers).status_code == 200
 
-    @pytest.mark.parametrize("upload", ["x", "0" * 32, "..%2f..%2fjwt-secret", "0" * 31 + "%00"])
+    def test_an_id_with_a_nul_is_refused(self, api: TestClient, log_in: LogIn) -> None:
+        answer = api.get(f"/datasets/uploads/{'0' * 31}%00", headers=log_in().headers)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+    @pytest.mark.parametrize("upload", ["x", "0" * 32, "..%2f..%2fjwt-secret"])
     def test_an_unknown_id_is_not_found(self, api: TestClient, log_in: LogIn, upload: str) -> None:
         person = log_in()
         for method in ("GET", "PATCH"):

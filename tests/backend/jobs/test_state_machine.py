@@ -566,7 +566,8 @@ class Market(RuleBasedStateMachine):
                 break
             for machine in self.ground.machines.values():
                 if machine.agent.request()["task_id"] is not None:
-                    machine.agent.finish(UPDATES["good"])
+                    machine.agent.upload(UPDATES["good"])
+                    machine.agent.complete(UPDATES["good"])  # refused past the deadline; that attempt ends by the clock
             self.ground.clock.advance(10)
             self.world.expire()
         self.holds()
