@@ -258,7 +258,6 @@ class TestResults:
             ("b", 2, 4.0),
         ]
 
-
     def test_each_agents_course_over_the_rounds_can_be_read(self, world: World, buyer: Person) -> None:
         agent = world.agent("a")
         job_id = world.job(buyer, chunks=1, rounds=2)
