@@ -127,6 +127,7 @@ def fuzz(caller: Caller, wanted: Callable[[str, str], bool]) -> int:
     return count
 
 
+@pytest.mark.skipif(os.environ.get("GRIDX_HYPOTHESIS") != "long", reason="minutes long: part of make test-long")
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if _IS_LONG else 300)
 class TestSchema:

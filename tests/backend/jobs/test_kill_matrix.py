@@ -1,6 +1,7 @@
 """A server that dies at every point of a job's life, one after another: the next one brings the job to the same end."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -77,6 +78,7 @@ def lives(database_kind: databases.Kind, tmp_path: Path) -> Iterator[Lives]:
     made.close()
 
 
+@pytest.mark.skipif(os.environ.get("GRIDX_HYPOTHESIS") != "long", reason="minutes long: part of make test-long")
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 class TestKillMatrix:

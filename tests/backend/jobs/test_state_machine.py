@@ -637,6 +637,7 @@ def grounds(database_kind: databases.Kind, tmp_path: Path) -> Iterator[Grounds]:
     made.discard()
 
 
+@pytest.mark.skipif(os.environ.get("GRIDX_HYPOTHESIS") != "long", reason="minutes long: part of make test-long")
 @pytest.mark.slow
 @pytest.mark.timeout(5400 if _IS_LONG else 900)
 class TestMarket:
