@@ -45,10 +45,11 @@ class NoRows(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """The file at `out` and what the merge measured, all over floating-point elements, in float64.
+    """The file at `out` and what the merge measured, all over floating-point elements.
 
     convergence_delta: L2 norm of (row-weighted mean - uniform mean). step_norm: L2 norm of (result - previous global
-    model), None without one. distances: L2 norm of (update - result) for each update, in the order passed.
+    model), None without one. distances: L2 norm of (update - result) for each update, in the order passed. They are
+    measures, to six digits or more: differences of float32 tensors are taken in float32.
     """
 
     sha256: str
@@ -136,6 +137,20 @@ class _Weights:
         scaled = np.array(reduced, dtype=np.float64) * scale
         return cls(scaled, sum(reduced) * scale, len(rows), equal=all(count == 1 for count in reduced))
 
+    @property
+    def contrast(self) -> NDArray[np.float32]:
+        """Shape (K,): contrast @ updates = weighted mean - uniform mean."""
+        return (self.scaled / self.divisor - 1 / self.count).astype(np.float32)
+
+    def mean_of_singles(self, values: NDArray[np.float32], out: Vector, products: Vector) -> None:
+        """Writes the mean over axis 0 of float32 `values` (K, F) to `out`: what `mean` gives, in fewer passes over memory."""
+        if self.equal:
+            np.copyto(products, values)
+        else:
+            np.multiply(values, self.scaled[:, np.newaxis], out=products)
+        tree_sum(products, None, out, products[0])
+        out /= self.count if self.equal else self.divisor
+
     def mean(self, values: Vector, out: Vector, scratch: Vector, *, wide: bool) -> None:
         """Writes the mean over axis 0 to `out`. `wide`: the values may be so large that their plain sum overflows."""
         if self.equal and not wide:
@@ -174,6 +189,7 @@ class _Workspace:
         self.raw = np.empty((updates, elements * 8), dtype=np.uint8)
         self.values = np.empty(updates * elements)
         self.scratch, self.mean, self.uniform, self.previous = np.empty((4, elements))
+        self.single = np.empty(elements, dtype=np.float32)
 
 
 @dataclass(slots=True)
@@ -193,7 +209,11 @@ class _Job:
         """Merges one window; raises UpdateUnreadable, OSError."""
         part = _Part([], [], _Sums(np.zeros(len(self.sources))))
         floats = [segment for segment in window if segment.is_float]
-        result = self._floats(floats, space, part) if floats else space.mean
+        result: Vector | NDArray[np.float32] | None = None
+        if floats and self.rule.is_mean and all(segment.spec.dtype == "float32" for segment in floats):
+            result = self._mean_of_singles(floats, space, part)
+        if result is None:
+            result = self._floats(floats, space, part) if floats else space.mean
         for segment in window:
             if segment.is_float:
                 merged = narrow(result[segment.at : segment.at + segment.count], segment.spec.dtype)
@@ -201,6 +221,29 @@ class _Job:
                 merged = self._integers(segment, space)
             part.outputs.append((segment.tensor, merged.view(np.uint8).data))
         return part
+
+    def _mean_of_singles(self, segments: list[Segment], space: _Workspace, part: _Part) -> NDArray[np.float32] | None:
+        """`_floats` for float32 and a rule that is the mean: twice as fast. None where a measure overflows float32."""
+        size = segments[-1].at + segments[-1].count
+        for segment in segments:
+            self._read(segment, space, segment.at * 4)
+        values = space.raw[:, : size * 4].view(np.float32)
+        mean = space.mean[:size]
+        self.weights.mean_of_singles(values, mean, space.values[: values.size].reshape(values.shape))
+        difference = space.single[:size]
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = mean.astype(np.float32)
+            if not self.weights.equal:
+                np.matmul(self.weights.contrast, values, out=difference)
+                part.sums.delta = float(np.vecdot(difference, difference))
+            if self.previous is not None:
+                self._previous(segments, space, size)
+                np.subtract(result, space.previous[:size], out=difference)
+                part.sums.step = float(np.vecdot(difference, difference))
+            np.subtract(values, result, out=values)  # the updates are not needed any more
+            part.sums.distances = np.vecdot(values, values).astype(np.float64)
+        measured = part.sums.delta + part.sums.step + float(part.sums.distances.sum())
+        return result if math.isfinite(measured) else None
 
     def _floats(self, segments: list[Segment], space: _Workspace, part: _Part) -> Vector:
         size = segments[-1].at + segments[-1].count
@@ -228,10 +271,10 @@ class _Job:
             part.states.append((index, piece.view(np.uint8).data))
         return result
 
-    def _read(self, segment: Segment, space: _Workspace) -> Bytes:
-        """The segment's bytes from every update, shape (K, bytes), in the workspace; raises UpdateUnreadable."""
+    def _read(self, segment: Segment, space: _Workspace, at: int = 0) -> Bytes:
+        """The segment's bytes from every update, shape (K, bytes), in the workspace from byte `at`; raises UpdateUnreadable."""
         item = ITEM_BYTES[segment.spec.dtype]
-        raw = space.raw[:, : segment.count * item]
+        raw = space.raw[:, at : at + segment.count * item]
         for number, source in enumerate(self.sources):
             try:
                 source.read(segment.tensor, segment.start * item, raw[number])
@@ -244,7 +287,7 @@ class _Job:
             return None
         for segment in segments:
             item = ITEM_BYTES[segment.spec.dtype]
-            raw = space.raw[0, : segment.count * item]
+            raw = space.scratch.view(np.uint8)[: segment.count * item]
             self.previous.read(segment.tensor, segment.start * item, raw)
             widen(raw, segment.spec.dtype, space.previous[segment.at : segment.at + segment.count])
         return space.previous[:size]

@@ -32,7 +32,7 @@ def widen(raw: Bytes, dtype: str, out: Vector) -> None:
         np.copyto(out, raw.view(NUMPY[dtype]))
 
 
-def narrow(values: Vector, dtype: str) -> NDArray[Any]:
+def narrow(values: Vector | NDArray[np.float32], dtype: str) -> NDArray[Any]:
     """`values` rounded once, to nearest and ties to even, to a floating-point dtype; bfloat16 as its uint16 bits."""
     if dtype == "bfloat16":
         return _to_bfloat16(values)
@@ -40,7 +40,7 @@ def narrow(values: Vector, dtype: str) -> NDArray[Any]:
         return values.astype(NUMPY[dtype])
 
 
-def _to_bfloat16(values: Vector) -> NDArray[np.uint16]:
+def _to_bfloat16(values: Vector | NDArray[np.float32]) -> NDArray[np.uint16]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     bits = single.view(np.uint32)

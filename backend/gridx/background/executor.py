@@ -1,6 +1,7 @@
 """Where splitting and merging run: a pool of local processes, or a Dask cluster when GRIDX_DASK_SCHEDULER names one."""
 
 import multiprocessing
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -21,6 +22,7 @@ class RespawningPool(Executor):
     """A process pool that is made anew when one of its processes was killed. They come from the forkserver, which holds no connection."""
 
     def __init__(self, workers: int) -> None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for the children: there is one for every core already
         self._workers = workers
         self._lock = threading.Lock()
         self._pool = self._new_pool()

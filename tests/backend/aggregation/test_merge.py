@@ -285,6 +285,7 @@ class TestRefusals:
 class Momentum:
     """A server optimiser as one is going to be written: state, previous model, statistics left alone."""
 
+    is_mean = False
     state_names = ("momentum", "count")
 
     def combine(self, block: Block) -> Vector:

@@ -31,6 +31,11 @@ class Strategy(Protocol):
     """One merging rule with its options. Integers and bools are not its business: `merge` has one rule for them."""
 
     @property
+    def is_mean(self) -> bool:
+        """Whether the result is always the row-weighted mean: `merge` then need not ask, and is faster."""
+        ...
+
+    @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the vectors kept from round to round; zeros at first."""
         ...

@@ -7,6 +7,7 @@ from gridx.aggregation.strategies.options import FedAvgOptions
 class FedAvg:
     """w = sum over k of n_k / N * w_k."""
 
+    is_mean = True
     state_names: tuple[str, ...] = ()
 
     def __init__(self, options: FedAvgOptions) -> None:
