@@ -319,7 +319,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     with op.batch_alter_table("subtasks", schema=None) as batch_op:
-        batch_op.create_index("ix_subtasks_job_status", ["job_id", "status"], unique=False)
+        batch_op.create_index("ix_subtasks_job_status", ["job_id", "status", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_subtasks_round_id"), ["round_id"], unique=False)
 
     op.create_table(

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from gridx.accounts.models import User
 from gridx.agents.models import Agent, EnrolmentKey
+from gridx.core.db import table_of
 from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
 from gridx.core.tokens import hash_secret, new_secret
 from gridx_protocol import PROTOCOL_VERSION, Hardware, RegisterRequest
@@ -19,6 +20,14 @@ _REGISTER_ADVICE = (
     "Start the worker with its enrolment key to register again"
 )
 _KEY_ADVICE = "this enrolment key is not valid or was revoked. Make a new one with POST /agent/keys"
+
+
+_agents = table_of(Agent)
+_LOCK = (
+    update(_agents)
+    .where(_agents.c.id == bindparam("agent"))
+    .values(last_seen_at=case((_agents.c.last_seen_at < bindparam("now"), bindparam("now")), else_=_agents.c.last_seen_at))
+)
 
 
 class AgentIdTaken(GridxError):
@@ -118,9 +127,9 @@ def authenticate(session: Session, token: str) -> AgentActor:
     return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)
 
 
-def lock(session: Session, agent_id: str) -> None:
-    """Keep other calls of the same agent waiting until this transaction ends, so that two requests never get two attempts."""
-    session.execute(select(Agent.id).where(Agent.id == agent_id).with_for_update(key_share=True))
+def lock(session: Session, agent_id: str, now: datetime) -> None:
+    """Note that an agent was heard of, and let its other calls wait for the end of this transaction: two never get two attempts."""
+    session.connection().execute(_LOCK, {"agent": agent_id, "now": now})
 
 
 def touch(session: Session, agent_id: str, now: datetime) -> None:

@@ -9,7 +9,6 @@ import time
 from typing import Protocol
 
 import psycopg
-from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
@@ -30,7 +29,7 @@ class Waiter(Protocol):
 def notify(session: Session) -> None:
     """Wake all waiters when this session commits. On SQLite the commit itself does."""
     if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": _CHANNEL})
+        session.connection().exec_driver_sql(f"NOTIFY {_CHANNEL}")
 
 
 def open_waiter(database: Database) -> Waiter:

@@ -18,9 +18,9 @@ from gridx.core.errors import GridxError, TooLarge
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
 from gridx.core.text import Text
-from gridx.jobs import dispatch, reports
+from gridx.jobs import claims, dispatch, reports
 from gridx.jobs.board import Board
-from gridx.jobs.dispatch import Claim
+from gridx.jobs.claims import Claim
 from gridx.jobs.schemas import Message
 from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
@@ -194,40 +194,39 @@ def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: Object
         idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
     with database.write() as session:
         agents.touch(session, agent.id, now)
-        claim = None if idle else dispatch.claim(session, agent, body.warm_job_ids, now, settings)
+        claim = None if idle else claims.claim(session, agent, body.warm_job_ids, now, settings)
     if claim is None:
         return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s)
-    return _reply(claim, store, settings, max(0.0, (claim.attempt.deadline_at - now).total_seconds()))
+    return _reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()))
 
 
 def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float) -> TaskReply:
-    job, subtask, attempt, chunk = claim.job, claim.subtask, claim.attempt, claim.chunk
     expires_s = deadline_s + _LINK_GRACE_S
     return TaskReply(
-        task_id=subtask.id,
-        job_id=job.id,
-        title=job.title,
+        task_id=claim.subtask_id,
+        job_id=claim.job_id,
+        title=claim.title,
         kind="train",
-        attempt=attempt.number,
-        lease_token=attempt.lease_token,
+        attempt=claim.number,
+        lease_token=claim.lease_token,
         lease_s=settings.lease_s,
         deadline_s=deadline_s,
-        code_url=store.signed_get(job.script_key, expires_s, "train.py"),
-        code_sha256=job.script_sha256,
-        requirements_url=store.signed_get(job.requirements_key, expires_s, "requirements.txt") if job.requirements_key else None,
-        chunk_data_url=store.signed_get(chunk.object_key, expires_s, "data.csv"),
-        chunk_sha256=chunk.sha256,
-        chunk_bytes=chunk.bytes,
+        code_url=store.signed_get(claim.script_key, expires_s, "train.py"),
+        code_sha256=claim.script_sha256,
+        requirements_url=store.signed_get(claim.requirements_key, expires_s, "requirements.txt") if claim.requirements_key else None,
+        chunk_data_url=store.signed_get(claim.chunk_key, expires_s, "data.csv"),
+        chunk_sha256=claim.chunk_sha256,
+        chunk_bytes=claim.chunk_bytes,
         global_model_url=store.signed_get(claim.global_model_key, expires_s, "global_model.pth") if claim.global_model_key else None,
         global_model_sha256=claim.global_model_sha256,
-        arguments=job.arguments,
-        hyperparameters=job.hyperparameters,
-        round=subtask.round_number,
-        rounds=job.rounds,
-        chunk=subtask.chunk_index,
-        chunks=job.chunks,
-        rows=subtask.rows,
-        seed=(job.seed + subtask.round_number - 1) % 2**31,
+        arguments=claim.arguments,
+        hyperparameters=claim.hyperparameters,
+        round=claim.round_number,
+        rounds=claim.rounds,
+        chunk=claim.chunk_index,
+        chunks=claim.chunks,
+        rows=claim.rows,
+        seed=(claim.job_seed + claim.round_number - 1) % 2**31,
         limits=Limits(output_bytes=settings.max_update_bytes),
-        needs=Needs.model_validate(job.needs),
+        needs=Needs.model_validate(claim.needs),
     )

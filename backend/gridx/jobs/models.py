@@ -98,7 +98,7 @@ class Subtask(Base):
     __tablename__ = "subtasks"
     __table_args__ = (
         UniqueConstraint("round_id", "kind", "chunk_index"),
-        Index("ix_subtasks_job_status", "job_id", "status"),
+        Index("ix_subtasks_job_status", "job_id", "status", "id"),
         CheckConstraint("status IN ('PENDING', 'RUNNING', 'VERIFYING', 'COMPLETED', 'FAILED', 'CANCELLED')", name="status"),
         _IDS_ONCE,
     )

@@ -1,18 +1,22 @@
 """The legal steps of jobs and subtasks. `move()` is the only way to change a status; it writes the job's timeline."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import structlog
-from sqlalchemy import select, update
+from sqlalchemy import Update, and_, bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
+from gridx.core.db import table_of
 from gridx.core.errors import GridxError, NotFound
 from gridx.core.wakeup import notify
 from gridx.jobs.models import Job, JobEvent, Subtask
 
 _log = structlog.get_logger()
 
+_EVENT = insert(table_of(JobEvent)).inline()
 JOB_STEPS = {
     "PROCESSING": {"RUNNING", "FAILED", "CANCELLED"},
     "RUNNING": {"AGGREGATING", "FAILED", "CANCELLED"},
@@ -25,6 +29,15 @@ SUBTASK_STEPS = {
 }
 JOB_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 SUBTASK_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A subtask as a statement saw it, for `move` where no object was loaded."""
+
+    id: int
+    job_id: int
+    status: str
 
 
 class IllegalStep(GridxError):
@@ -45,45 +58,46 @@ def lock_job(session: Session, job_id: int) -> Job:
     return job
 
 
-def move(session: Session, row: Job | Subtask, to: str, *, now: datetime, text: str, **values: Any) -> None:
+def move(session: Session, row: Job | Subtask | Seen, to: str, *, now: datetime, text: str, **values: Any) -> None:
     """Take one legal step by a guarded UPDATE, write the event and wake whoever waits.
 
     Raises:
         IllegalStep: the row is no longer where this session saw it, or no such step exists.
     """
-    model = type(row)
+    is_job = isinstance(row, Job)
     old = row.status
-    steps = JOB_STEPS if model is Job else SUBTASK_STEPS
-    if to not in steps.get(old, set()):
+    if to not in (JOB_STEPS if is_job else SUBTASK_STEPS).get(old, set()):
         raise IllegalStep(f"{_name(row)} is {old} and cannot become {to}")
-    if to in (JOB_ENDS if model is Job else SUBTASK_ENDS):
+    if to in (JOB_ENDS if is_job else SUBTASK_ENDS):
         values.setdefault("finished_at", now)
-    statement = update(model).where(model.id == row.id, model.status == old).values(status=to, **values)
-    changed = session.execute(statement, execution_options={"synchronize_session": False}).rowcount  # pyright: ignore[reportAttributeAccessIssue]
+    values["status"] = to
+    session.flush()
+    statement = _guarded_update(Job if is_job else Subtask, tuple(values))
+    changed = session.connection().execute(statement, {"guarded_id": row.id, "guarded_status": old, **values}).rowcount
     if changed != 1:
         raise IllegalStep(f"{_name(row)} is no longer {old}")
-    session.refresh(row)
-    subtask_id = row.id if isinstance(row, Subtask) else None
-    record(
-        session,
-        row.id if isinstance(row, Job) else row.job_id,
-        now=now,
-        what=model.__name__.lower(),
-        old=old,
-        new=to,
-        text=text,
-        subtask_id=subtask_id,
-    )
+    if not isinstance(row, Seen):
+        session.refresh(row)
+    what, job_id, subtask_id = ("job", row.id, None) if isinstance(row, Job) else ("subtask", row.job_id, row.id)
+    record(session, job_id, now=now, what=what, old=old, new=to, text=text, subtask_id=subtask_id)
     notify(session)
+
+
+@cache
+def _guarded_update(model: type[Job | Subtask], names: tuple[str, ...]) -> Update:
+    table = table_of(model)
+    guard = and_(table.c.id == bindparam("guarded_id"), table.c.status == bindparam("guarded_status"))
+    return update(table).where(guard).values({name: bindparam(name) for name in names})
 
 
 def record(
     session: Session, job_id: int, *, now: datetime, what: str, new: str, text: str, old: str | None = None, subtask_id: int | None = None
 ) -> None:
     """Add a line to the job's timeline. The log gets the ids alone: the text may quote a buyer's script."""
-    session.add(JobEvent(job_id=job_id, at=now, what=what, subtask_id=subtask_id, old=old, new=new, text=text))
+    row = {"job_id": job_id, "at": now, "what": what, "subtask_id": subtask_id, "old": old, "new": new, "text": text}
+    session.connection().execute(_EVENT, row)
     _log.info(f"{what} {new.lower()}", job=job_id, subtask=subtask_id, old=old)
 
 
-def _name(row: Job | Subtask) -> str:
+def _name(row: Job | Subtask | Seen) -> str:
     return f"job {row.id}" if isinstance(row, Job) else f"subtask {row.id}"

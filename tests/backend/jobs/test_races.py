@@ -17,7 +17,7 @@ from gridx.core.clock import SystemClock
 from gridx.core.db import Database
 from gridx.core.errors import GridxError
 from gridx.core.settings import Settings
-from gridx.jobs import dispatch, service
+from gridx.jobs import claims, dispatch, service
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.service import Submission
 from gridx.storage.local import LocalStore
@@ -87,9 +87,9 @@ def _claim_in_process(url: str, home: str, tokens: list[str], barrier: Any, answ
     for token in tokens:
         with database.write() as session:
             actor = agents.authenticate(session, token)
-            claim = dispatch.claim(session, actor, [], SystemClock().now(), settings)
+            claim = claims.claim(session, actor, [], SystemClock().now(), settings)
             if claim is not None:
-                got.append((claim.subtask.id, claim.attempt.lease_token))
+                got.append((claim.subtask_id, claim.lease_token))
     answers.put(got)
 
 

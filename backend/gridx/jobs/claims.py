@@ -1,0 +1,248 @@
+"""Claims: which subtask an agent gets. The contested path, so its statements are built once and load no objects.
+
+On PostgreSQL the subtask's row is locked with SKIP LOCKED, on SQLite the session is the only writer. A claim never writes to the job's
+row: who holds that lock may be waiting for this subtask.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from sqlalchemy import CTE, ColumnElement, Connection, RowMapping, Select, and_, bindparam, case, exists, func, insert, or_, select, update
+from sqlalchemy.orm import Session
+
+from gridx.agents import service as agents
+from gridx.agents.service import AgentActor
+from gridx.core.db import table_of
+from gridx.core.lease import new_lease_token
+from gridx.core.settings import Settings
+from gridx.datasets.models import Chunk
+from gridx.jobs import rounds
+from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.states import Seen, move
+
+_log = structlog.get_logger()
+_MAX_JOBS: Final = 1000
+"""Jobs that one request looks at."""
+_BARS: Final = ("FAILED", "REFUSED")
+_MOST_LOSSES: Final = 2
+"""Attempts at one subtask that a seller may lose before others go first: whoever takes work and drops it cannot use up its attempts."""
+_OTHERS_PATIENCE_S: Final = 120.0
+"""How long a subtask waits for another seller than those who failed it: one may be online and never ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an agent needs in order to run an attempt; the router adds the signed links."""
+
+    subtask_id: int
+    job_id: int
+    owner_id: int
+    round_number: int
+    chunk_index: int
+    rows: int
+    title: str
+    script_key: str
+    script_sha256: str
+    requirements_key: str | None
+    arguments: list[str]
+    hyperparameters: dict[str, Any]
+    rounds: int
+    chunks: int
+    job_seed: int
+    needs: dict[str, Any]
+    time_limit_s: int
+    chunk_key: str
+    chunk_sha256: str
+    chunk_bytes: int
+    global_model_key: str | None
+    global_model_sha256: str | None
+    number: int
+    lease_token: str
+    deadline_at: datetime
+
+
+def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now: datetime, settings: Settings) -> Claim | None:
+    """Give an agent work, or the attempt that it already holds: its reply was lost. None when nothing suits."""
+    agents.lock(session, agent.id, now)
+    connection = session.connection()
+    if connection.scalar(_HOLDS, {"agent": agent.id}) is not None:
+        connection.execute(_RENEW, {"agent": agent.id, "expires_at": now + timedelta(seconds=settings.lease_s)})
+        return Claim(**connection.execute(_HELD, {"agent": agent.id}).mappings().one())
+    for job_id, current_round in connection.execute(_JOBS_IN_ORDER, _wishes(agent, warm_job_ids, now)).all():
+        picked = _pick(session, connection, agent, job_id, current_round, now, settings)
+        if picked is not None:
+            return _begin(session, connection, agent, picked, now, settings)
+    return None
+
+
+def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Whether a PENDING subtask may be handed out at `now`."""
+    return or_(_subtasks.c.not_before.is_(None), _subtasks.c.not_before <= now)
+
+
+def _wishes(agent: AgentActor, warm_job_ids: Sequence[int], now: datetime) -> dict[str, Any]:
+    return {"warm": list(warm_job_ids), "ram": agent.ram_bytes, "gpus": agent.gpu_count, "vram": agent.vram_bytes, "now": now}
+
+
+def _pick(
+    session: Session, connection: Connection, agent: AgentActor, job_id: int, current_round: int, now: datetime, settings: Settings
+) -> RowMapping | None:
+    """Lock one subtask of a job for this agent. Chunks it trained before come first; those its seller failed wait for another seller."""
+    values = {"job": job_id, "agent": agent.id, "seller": agent.owner_id, "now": now}
+    for statement in (_PICK_KNOWN, _PICK) if current_round > 1 else (_PICK,):
+        if (picked := connection.execute(statement, values).mappings().one_or_none()) is not None:
+            return picked
+    # What is left has failed at this seller's. It may have it again when every seller who could do it has failed it as well, or none came.
+    suited = rounds.suited_sellers(session, session.get_one(Job, job_id), now, settings.offline_after_s) | {agent.owner_id}
+    barred = (
+        select(_attempts.c.subtask_id, _attempts.c.seller_id)
+        .join(_subtasks, _subtasks.c.id == _attempts.c.subtask_id)
+        .where(_subtasks.c.job_id == job_id, _subtasks.c.status == "PENDING", _attempts.c.seller_id.in_(suited))
+        .group_by(_attempts.c.subtask_id, _attempts.c.seller_id)
+        .having(_losses() >= _MOST_LOSSES)
+        .subquery()
+    )
+    by_all = select(barred.c.subtask_id).group_by(barred.c.subtask_id).having(func.count() >= len(suited))
+    has_waited = _subtasks.c.not_before <= now - timedelta(seconds=_OTHERS_PATIENCE_S)
+    return connection.execute(_picking(or_(_subtasks.c.id.in_(by_all), has_waited)), values).mappings().one_or_none()
+
+
+def _begin(session: Session, connection: Connection, agent: AgentActor, picked: RowMapping, now: datetime, settings: Settings) -> Claim:
+    made = Claim(**picked, lease_token=new_lease_token(), deadline_at=now + timedelta(seconds=picked["time_limit_s"]))
+    move(
+        session,
+        Seen(made.subtask_id, made.job_id, "PENDING"),
+        "RUNNING",
+        now=now,
+        text=f"chunk {made.chunk_index} of round {made.round_number} went to {agent.id}",
+        attempts_made=made.number,
+        not_before=None,
+    )
+    row = {
+        "job_id": made.job_id,
+        "buyer_id": made.owner_id,
+        "subtask_id": made.subtask_id,
+        "agent_id": agent.id,
+        "seller_id": agent.owner_id,
+        "number": made.number,
+        "status": "RUNNING",
+        "lease_token": made.lease_token,
+        "lease_expires_at": now + timedelta(seconds=settings.lease_s),
+        "deadline_at": made.deadline_at,
+        "upload_key": f"jobs/{made.job_id}/uploads/{secrets.token_hex(8)}.pth",
+        "paid": 0,
+        "started_at": now,
+        "work_failures": 0,
+    }
+    attempt_id = connection.execute(_BEGIN, row).scalar_one()
+    _log.info("assigned", job=made.job_id, subtask=made.subtask_id, attempt=attempt_id, agent=agent.id)
+    return made
+
+
+# The statements. Core tables, not mapped classes: nothing is loaded, and nothing but the parameters changes from call to call.
+
+_subtasks, _attempts, _jobs, _chunks, _rounds = (table_of(model) for model in (Subtask, Attempt, Job, Chunk, Round))
+
+
+def _losses() -> ColumnElement[int]:
+    """What a group of attempts counts against its seller."""
+    weight = case((_attempts.c.status.in_(_BARS), _MOST_LOSSES), (_attempts.c.status == "LOST", 1), else_=0)
+    return func.coalesce(func.sum(weight), 0)
+
+
+def _described(task: Any) -> Select[*tuple[Any, ...]]:
+    """Everything a Claim says about `task`, a subtask: a statement to be told about the attempt."""
+    start = and_(_rounds.c.job_id == task.c.job_id, _rounds.c.number == task.c.round_number - 1)
+    chunk = and_(_chunks.c.job_id == task.c.job_id, _chunks.c.index == task.c.chunk_index)
+    return (
+        select(
+            task.c.id.label("subtask_id"),
+            task.c.job_id,
+            task.c.round_number,
+            task.c.chunk_index,
+            task.c.rows,
+            _jobs.c.owner_id,
+            _jobs.c.title,
+            _jobs.c.script_key,
+            _jobs.c.script_sha256,
+            _jobs.c.requirements_key,
+            _jobs.c.arguments,
+            _jobs.c.hyperparameters,
+            _jobs.c.rounds,
+            _jobs.c.chunks,
+            _jobs.c.seed.label("job_seed"),
+            _jobs.c.needs,
+            _jobs.c.time_limit_s,
+            _chunks.c.object_key.label("chunk_key"),
+            _chunks.c.sha256.label("chunk_sha256"),
+            _chunks.c.bytes.label("chunk_bytes"),
+            _rounds.c.global_model_key,
+            _rounds.c.global_model_sha256,
+        )
+        .join_from(task, _jobs, _jobs.c.id == task.c.job_id)
+        .join(_chunks, chunk)
+        .outerjoin(_rounds, start)
+    )
+
+
+def _picking(condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+    """Locks the first PENDING subtask of :job for which `condition` holds, and describes it."""
+    picked: CTE = (
+        select(_subtasks)
+        .where(_subtasks.c.job_id == bindparam("job"), _subtasks.c.status == "PENDING", is_due(bindparam("now")), condition)
+        .order_by(_subtasks.c.id)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=_subtasks)
+        .cte("picked")
+    )
+    return _described(picked).add_columns((picked.c.attempts_made + 1).label("number"))
+
+
+_HOLDS = select(_attempts.c.id).where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+_HELD = (
+    _described(_subtasks)
+    .join(_attempts, _attempts.c.subtask_id == _subtasks.c.id)
+    .where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+    .add_columns(_attempts.c.number, _attempts.c.lease_token, _attempts.c.deadline_at)
+)
+_RENEW = (
+    update(_attempts)
+    .where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+    .values(lease_expires_at=bindparam("expires_at"))
+)
+_running = (
+    select(_attempts.c.buyer_id, func.count().label("running"))
+    .where(_attempts.c.status == "RUNNING")
+    .group_by(_attempts.c.buyer_id)
+    .subquery()
+)
+# Buyers with the fewest running attempts first, then warm jobs, then age.
+_JOBS_IN_ORDER = (
+    select(_jobs.c.id, _jobs.c.current_round)
+    .outerjoin(_running, _running.c.buyer_id == _jobs.c.owner_id)
+    .where(
+        _jobs.c.status == "RUNNING",
+        _jobs.c.needs_ram_bytes <= bindparam("ram"),
+        _jobs.c.needs_gpus <= bindparam("gpus"),
+        _jobs.c.needs_vram_bytes <= bindparam("vram"),
+        exists().where(_subtasks.c.job_id == _jobs.c.id, _subtasks.c.status == "PENDING", is_due(bindparam("now"))),
+    )
+    .order_by(func.coalesce(_running.c.running, 0), case((_jobs.c.id.in_(bindparam("warm", expanding=True)), 0), else_=1), _jobs.c.id)
+    .limit(_MAX_JOBS)
+)
+_earlier = _subtasks.alias()
+_losses_here = (
+    select(_losses()).where(_attempts.c.subtask_id == _subtasks.c.id, _attempts.c.seller_id == bindparam("seller")).scalar_subquery()
+)
+_known_chunks = (
+    select(_earlier.c.chunk_index)
+    .join(_attempts, _attempts.c.subtask_id == _earlier.c.id)
+    .where(_attempts.c.agent_id == bindparam("agent"), _earlier.c.job_id == bindparam("job"))
+)
+_PICK = _picking(_losses_here < _MOST_LOSSES)
+_PICK_KNOWN = _picking(and_(_losses_here < _MOST_LOSSES, _subtasks.c.chunk_index.in_(_known_chunks)))
+_BEGIN = insert(_attempts).returning(_attempts.c.id)
