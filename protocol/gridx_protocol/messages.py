@@ -136,6 +136,8 @@ class TaskReply(Message):
 
     task_id: int | None = None
     poll_after_s: float | None = None
+    ended_job_ids: list[int] = []
+    """Those of the request's `warm_job_ids` that are over: what is kept for them may go."""
 
     job_id: int | None = None
     title: str | None = None

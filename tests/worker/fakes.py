@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -134,6 +134,7 @@ class ScriptedSandbox:
         self.requirements: list[list[str]] = []
         self.install_error: Exception | None = None
         self.closed = False
+        self.forgotten = set[int]()
 
     def prepare(self) -> SandboxInfo:
         return SandboxInfo(isolation="process", python_version="3.11.0", versions={"torch": "2.13.0"})
@@ -148,6 +149,11 @@ class ScriptedSandbox:
         self.works.append(work)
         self.inputs.append({path.name: path.read_bytes() for path in work.input.iterdir()})
         return self.script(work, on_output, stop)
+
+    def idle(self) -> None: ...
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        self.forgotten = self.forgotten | set(job_ids)
 
     def reap(self) -> None: ...
 

@@ -71,6 +71,7 @@ class Agent:
             self._log_in()
             self._heartbeat.start()
             reaper.start()
+            self._sandbox.idle()
             while not self._stop.is_set():
                 self._one_turn()
             if self._end:
@@ -111,7 +112,11 @@ class Agent:
             log.error("the server refuses to give work", extra={"cause": str(error)})
             self._stop.wait(_jitter(max(self._poll_s, 5.0)))
             return
+        if reply.ended_job_ids:
+            self._sandbox.forget(reply.ended_job_ids)
+            self._runner.cache.forget(reply.ended_job_ids)
         if reply.task_id is None or reply.lease_token is None:
+            self._sandbox.idle()
             self._stop.wait(_jitter(self._poll_s if reply.poll_after_s is None else reply.poll_after_s))
             return
         self._work(reply, reply.task_id, reply.lease_token)

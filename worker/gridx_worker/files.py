@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class Cache:
         now = time.time()
         os.utime(kept, (now, now))
         os.utime(kept.parent, (now, now))
-        _place(kept, target)
+        place(kept, target)
         self._trim()
 
     def jobs(self, count: int) -> list[int]:
@@ -58,6 +58,11 @@ class Cache:
         folders = [entry for entry in self._folder.iterdir() if entry.is_dir() and entry.name.isdigit()]
         folders.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
         return [int(entry.name) for entry in folders[:count]]
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        """These jobs are over: their files go."""
+        for job_id in job_ids:
+            shutil.rmtree(self._folder / str(job_id), ignore_errors=True)
 
     def _trim(self) -> None:
         files = [(path.stat(), path) for path in self._folder.glob("*/*") if path.is_file()]
@@ -80,7 +85,7 @@ def require_space(folder: Path, count: int) -> None:
         raise NoSpace(f"the agent's disk has {free // 1024**2} MB free; the job needs {(count + SPARE_BYTES) // 1024**2} MB")
 
 
-def _place(source: Path, target: Path) -> None:
+def place(source: Path, target: Path) -> None:
     """A hard link where possible: no second copy on disk."""
     target.unlink(missing_ok=True)
     try:

@@ -192,18 +192,20 @@ def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: Object
     now = clock.now()
     with database.read() as session:
         idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
+        ended = dispatch.ended_jobs(session, body.warm_job_ids)
     with database.write() as session:
         agents.touch(session, agent.id, now)
         claim = None if idle else claims.claim(session, agent, body.warm_job_ids, now, settings)
     if claim is None:
-        return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s)
-    return _reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()))
+        return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s, ended_job_ids=ended)
+    return _reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()), ended)
 
 
-def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float) -> TaskReply:
+def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float, ended: list[int]) -> TaskReply:
     expires_s = deadline_s + _LINK_GRACE_S
     return TaskReply(
         task_id=claim.subtask_id,
+        ended_job_ids=ended,
         job_id=claim.job_id,
         title=claim.title,
         kind="train",

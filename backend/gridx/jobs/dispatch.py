@@ -39,6 +39,14 @@ def count_due(session: Session, now: datetime) -> int:
     return session.scalar(due.where(Subtask.status == "PENDING", Job.status == "RUNNING", is_due(now))) or 0
 
 
+def ended_jobs(session: Session, job_ids: Sequence[int]) -> list[int]:
+    """Which of these jobs are over, or were never there."""
+    if not job_ids:
+        return []
+    going = set(session.scalars(select(Job.id).where(Job.id.in_(job_ids), Job.status.not_in(JOB_ENDS))))
+    return sorted(set(job_ids) - going)
+
+
 def holds_attempt(session: Session, agent: AgentActor) -> bool:
     return session.scalar(select(exists().where(Attempt.agent_id == agent.id, Attempt.status == "RUNNING"))) or False
 

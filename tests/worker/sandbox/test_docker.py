@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.worker.sandbox.conftest import LIMITS, MB, Bench
 
 pytestmark = pytest.mark.docker
 
+MINIMAL = "open('model.pth', 'wb').write(b'x')\n"
 ESCAPES = r"""
 import ctypes, os, pathlib, socket
 def attempt(name, action):
@@ -33,11 +35,27 @@ attempt("interfaces", lambda: [name for _, name in socket.if_nameindex() if name
 attempt("docker-socket", lambda: os.stat("/var/run/docker.sock"))
 attempt("setuid", lambda: os.setuid(0))
 attempt("mount", lambda: (_ for _ in ()).throw(OSError()) if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, b"") else "mounted")
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    result = libc.syscall(*arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return result
+attempt("ptrace", lambda: call(101, 16, 1, 0, 0))
+attempt("read-launcher", lambda: open("/proc/1/mem", "rb"))
+attempt("launchers-files", lambda: os.listdir("/proc/1/fd"))
+attempt("io-uring", lambda: call(425, 8, ctypes.create_string_buffer(120)))
+attempt("unshare", lambda: call(272, 0x10000000))
+attempt("shared-memory", lambda: call(29, 0, 4096, 0o1600))
+attempt("vsock", lambda: socket.socket(40, socket.SOCK_STREAM))
+attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+attempt("packet", lambda: socket.socket(17, socket.SOCK_RAW))
+attempt("kill-launcher", lambda: (_ for _ in ()).throw(OSError()) if os.kill(1, 9) is None and os.path.exists("/proc/1/status") else "dead")
 attempt("chroot", lambda: os.chroot("/tmp"))
 attempt("device", lambda: os.mknod("/tmp/mem", 0o600 | 0o020000, os.makedev(1, 1)))
 status = pathlib.Path("/proc/self/status").read_text()
 print("status", *(status.split(name)[1].split()[0] for name in ("CapEff:", "CapBnd:", "NoNewPrivs:")))
-print("visible", sorted(os.listdir("/input")), sorted(os.listdir("/gridx")))
+print("visible", sorted(os.listdir(".")), sorted(os.listdir("/gridx")))
 def fill(path):
     with open(path, "wb") as file:
         for _ in range(4000): file.write(bytes(1_000_000)); file.flush()
@@ -55,6 +73,14 @@ def everything(client: docker.DockerClient) -> set[str]:
     return containers | {str(each.name) for each in client.volumes.list(filters={"label": LABEL})}
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Containers are removed in the background."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def client() -> docker.DockerClient:
     return docker.from_env(timeout=60)
@@ -65,10 +91,12 @@ class TestEscapes:
         outcome = docker_bench.run(ESCAPES, output_bytes=20 * MB, seconds=90)
         assert outcome.kind is None, docker_bench.text
         assert "GOT" not in docker_bench.text, docker_bench.text
+        for name in ("ptrace", "read-launcher", "launchers-files", "io-uring", "unshare", "shared-memory", "vsock", "raw", "packet"):
+            assert f"{name} refused" in docker_bench.text, docker_bench.text
         for name in ("network", "root-write", "task-write", "input-write", "setuid", "fill-tmp", "fill-work", "inodes-work"):
             assert f"{name} refused" in docker_bench.text, docker_bench.text
         assert "status 0000000000000000 0000000000000000 1" in docker_bench.text
-        assert "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_task.py', 'launcher.py']" in docker_bench.text
+        assert "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_task.py', 'launcher.py', 'syscall_filter.py']" in docker_bench.text
 
     def test_limits_are_those_of_the_engine(self, docker_bench: Bench, docker_sandbox: DockerSandbox, client: docker.DockerClient) -> None:
         found: list[dict[str, Any]] = []
@@ -94,7 +122,11 @@ class TestNothingIsLeft:
         before = everything(client)
         docker_bench.run("raise SystemExit(1)")
         docker_bench.run("while True: pass", seconds=3)
-        assert {name for name in everything(client) - before if docker_bench.sandbox.owner in name} == set()  # type: ignore[attr-defined]
+        docker_bench.run(MINIMAL)
+        docker_bench.run("raise SystemExit(1)", job_id=4)
+        docker_bench.sandbox.forget([3, 4])
+        owner: str = docker_bench.sandbox.owner  # type: ignore[attr-defined]
+        wait_until(lambda: not {name for name in everything(client) - before if owner in name})
 
     def test_reaper_takes_what_a_killed_agent_left_but_not_what_others_use(
         self, docker_sandbox: DockerSandbox, sandbox_image: str, client: docker.DockerClient

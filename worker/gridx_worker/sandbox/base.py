@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -151,6 +151,14 @@ class Sandbox(Protocol):
 
         Raises SandboxUnavailable when the machine itself fails. Being told to stop is an Outcome with `stopped` set.
         """
+        ...
+
+    def idle(self) -> None:
+        """The agent waits for work: a good time to make ready for it. Returns at once."""
+        ...
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        """These jobs are over: what is kept for them goes."""
         ...
 
     def reap(self) -> None:

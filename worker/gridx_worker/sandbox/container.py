@@ -15,7 +15,7 @@ from gridx_worker.sandbox.base import ProviderLimits
 USER = "1000:1000"
 """The image's own user without rights."""
 LABEL = "gridx"
-What = Literal["attempt", "holder", "install", "volume"]
+What = Literal["attempt", "install", "volume"]
 MB = 1024**2
 FOREIGN_GRACE_S = 60.0
 
@@ -101,6 +101,39 @@ def fenced(limits: ProviderLimits, *, file_bytes: int, network: bool = False, us
         "tty": False,
         "entrypoint": [],
     }
+
+
+def find_differences(made: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """What `docker inspect` says of a created container that is weaker than what was asked for; empty when all is well."""
+    host: dict[str, Any] = made["HostConfig"]
+    wanted = {
+        "NetworkMode": asked["network_mode"],
+        "ReadonlyRootfs": True,
+        "Privileged": False,
+        "CapDrop": ["ALL"],
+        "Memory": asked["mem_limit"],
+        "MemorySwap": asked["memswap_limit"],
+        "PidsLimit": asked["pids_limit"],
+        "NanoCpus": asked["nano_cpus"],
+        "IpcMode": asked["ipc_mode"],
+        "Binds": None,
+        "Devices": [],
+        "CapAdd": None,
+        "PidMode": "",
+        "UTSMode": "",
+    }
+    found = [f"{name} is {host.get(name)!r}" for name, value in wanted.items() if (host.get(name) or value) != value]
+    found += [f"{name} is {host.get(name)!r}" for name in ("Memory", "PidsLimit", "NanoCpus", "CapDrop") if not host.get(name)]
+    if not host.get("ReadonlyRootfs"):
+        found.append("its root can be written to")
+    if not any(str(option).startswith("no-new-privileges") for option in host.get("SecurityOpt") or []):
+        found.append("new privileges are possible")
+    if made["Config"].get("User") != asked["user"]:
+        found.append(f"it runs as {made['Config'].get('User')!r}")
+    mounts = {(mount["Target"], bool(mount.get("ReadOnly"))) for mount in host.get("Mounts") or []}
+    if mounts != {(mount["Target"], bool(mount.get("ReadOnly"))) for mount in asked["mounts"]}:
+        found.append(f"its mounts are {sorted(mounts)}")
+    return found
 
 
 def read_only_bind(source: Path, target: str) -> Mount:

@@ -1,20 +1,23 @@
-"""The sandbox for strangers' code: one container per attempt, without network, rights or a writable disk."""
+"""The sandbox for strangers' code: containers without network, rights or a writable disk, one for each job.
+
+A job's container stays for its next subtask, and one that no job has used is kept ready: starting Python and importing PyTorch takes
+seconds. The least recently used ones go, and those of jobs that are over.
+"""
 
 import json
 import logging
 import secrets
 import shutil
-import tarfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from docker import DockerClient
-from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import Mount
 
@@ -25,7 +28,6 @@ from gridx_worker.sandbox.base import Outcome, ProviderLimits, SandboxInfo, Sand
 from gridx_worker.sandbox.container import (
     LABEL,
     MB,
-    What,
     best_runtime,
     fenced,
     find_problems,
@@ -35,14 +37,19 @@ from gridx_worker.sandbox.container import (
     read_only_bind,
     tmpfs_volume_options,
 )
-from gridx_worker.sandbox.docker_api import BlockStream, docker_trouble, forgiving, pump, wait_for
+from gridx_worker.sandbox.docker_api import docker_trouble, forgiving
 from gridx_worker.sandbox.docker_pip import ContainerPip
-from gridx_worker.sandbox.output import BadOutput, copy_capped, describe_exit, missing, out_of_memory, out_of_time
+from gridx_worker.sandbox.warm import INPUT, WORK, WarmContainer
 
 log = logging.getLogger(__name__)
 
-INPUT, WORK, TASK, PACKAGES = "/input", "/work", "/gridx", "/packages"
+TASK, PACKAGES = "/gridx", "/packages"
+WRITABLE = (WORK, "/tmp", "/dev/shm")  # noqa: S108 - inside the container
 WORK_INODES = 16384
+WARM_BYTES = 350 * MB
+"""What a container holds that waits with PyTorch in memory; measured 300 MB."""
+WARM_LIFE_S = 6 * 3600.0
+REPORT_GRACE_S = 3600.0
 PROBE_S = 60.0
 PROBE = """
 import importlib.metadata as m, json, platform
@@ -66,6 +73,7 @@ class DockerSandbox:
         limits: ProviderLimits,
         image: str = IMAGE,
         pip: PipSettings | None = None,
+        warm_bytes: int = 1024 * MB,
     ) -> None:
         self._client, self._agent_id, self._folder, self._limits, self._image = client, agent_id, folder, limits, image
         self._pip = pip or PipSettings()
@@ -75,6 +83,11 @@ class DockerSandbox:
         self._info: SandboxInfo | None = None
         self._runtime: str | None = None
         self._task = folder / "task"
+        self._most_kept = max(warm_bytes // WARM_BYTES, 1)
+        self._kept: OrderedDict[tuple[int, Path | None], WarmContainer] = OrderedDict()
+        self._spare: Future[WarmContainer] | None = None
+        self._closed = False
+        self._tidy = ThreadPoolExecutor(1, thread_name_prefix="containers")
 
     def prepare(self) -> SandboxInfo:
         """Preflight: limits are enforced, the image is here and runs. Raises ImageMissing, SandboxUnavailable."""
@@ -113,17 +126,27 @@ class DockerSandbox:
             )  # fmt: skip
 
     def run(self, work: Work, *, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
-        info = self.prepare()
-        assert info.image_id is not None
-        name = f"gridx-{self.owner}-{work.task_id}-{work.attempt}-{secrets.token_hex(4)}"
-        with docker_trouble(), ExitStack() as stack:
-            stack.enter_context(self._using(f"{name}-work"))
-            volume = stack.enter_context(self._volume(f"{name}-work", work))
-            holder = stack.enter_context(self._container(f"{name}-holder", self._holder_settings(info.image_id, work, volume)))
-            holder.start()
-            container = stack.enter_context(self._container(name, self._script_settings(info.image_id, work, volume)))
-            outcome = self._follow(container, work, on_output, stop)
-            return outcome if outcome.kind or outcome.stopped else self._take_output(holder, work, outcome)
+        self.prepare()
+        with docker_trouble():
+            warm = self._take(work)
+            try:
+                return warm.run(work, packages=PACKAGES if work.packages else None, on_output=on_output, stop=stop)
+            finally:
+                self._keep((work.job_id, work.packages), warm)
+
+    def idle(self) -> None:
+        """Keeps one container ready that no job has used, so that the next new job does not wait for PyTorch."""
+        with self._lock:
+            if self._closed or self._spare is not None:
+                return
+            self._spare = self._tidy.submit(self._make, None, WARM_LIFE_S)
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        """These jobs are over: their containers go."""
+        with self._lock:
+            gone = [self._kept.pop(key) for key in list(self._kept) if key[0] in job_ids]
+        for warm in gone:
+            self._tidy.submit(self._remove, warm)
 
     def reap(self) -> None:
         """Removes our own containers and volumes that are not in use, and anybody's past their deadline."""
@@ -140,103 +163,107 @@ class DockerSandbox:
                 forgiving(lambda each=volume: each.remove(force=True))
 
     def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            kept, self._kept, spare, self._spare = list(self._kept.values()), OrderedDict(), self._spare, None
+        self._tidy.shutdown(wait=True)
+        if spare is not None and spare.exception() is None:
+            kept.append(spare.result())
+        for warm in kept:
+            self._remove(warm)
         forgiving(self.reap)
         self._client.close()
 
-    def _follow(self, container: Container, work: Work, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
-        """Starts the container and waits for its end, or ends it. The output is not looked at yet."""
-        attach: Any = self._client.api.attach
-        frames: Iterator[bytes] = attach(container.id, stdout=True, stderr=True, stream=True)
-        reader = threading.Thread(target=pump, args=(frames, on_output), name="output", daemon=True)
-        reader.start()
-        wake, ended = threading.Event(), threading.Event()
-        started = time.monotonic()
-        container.start()
-        threading.Thread(target=wait_for, args=(container, ended, wake), name="wait", daemon=True).start()
-        stop.on_throw(wake.set)
-        wake.wait(max(work.seconds_left, 0))  # the agent's own monotonic timer: nothing inside can hold it up
-        seconds = time.monotonic() - started
-        if not ended.is_set():
-            forgiving(container.kill)
-            reader.join(timeout=5)
-            return Outcome(reason=stop.words, seconds=seconds, stopped=stop.reason) if stop.reason else out_of_time(seconds=seconds)
-        reader.join(timeout=10)
-        container.reload()
-        state: dict[str, Any] = container.attrs["State"]
-        code = int(state["ExitCode"])
-        if code == 0:
-            return Outcome(exit_code=0, seconds=seconds)
-        if state.get("OOMKilled"):
-            return out_of_memory(self._limits.memory_bytes, code, seconds=seconds)
-        return describe_exit(code, seconds=seconds)
+    def _take(self, work: Work) -> WarmContainer:
+        """A container for this job that no other attempt uses: its own from before, the spare one, or a new one."""
+        enough = time.time() + work.seconds_left
+        with self._lock:
+            warm = self._kept.pop((work.job_id, work.packages), None)
+        if warm is not None:
+            if warm.expires > enough and warm.settle():
+                return warm
+            self._tidy.submit(self._remove, warm)
+        if work.packages is None:
+            with self._lock:
+                spare, self._spare = self._spare, None
+            if spare is not None and spare.exception() is None:
+                if (warm := spare.result()).expires > enough and warm.settle():
+                    return warm
+                self._tidy.submit(self._remove, warm)
+        return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S))
 
-    def _take_output(self, holder: Container, work: Work, outcome: Outcome) -> Outcome:
-        """Reads exactly the expected file from the volume; what Docker finds there may be anything."""
+    def _keep(self, key: tuple[int, Path | None], warm: WarmContainer) -> None:
+        """For the job's next subtask, as long as the budget of memory allows."""
+        gone: list[WarmContainer] = []
+        with self._lock:
+            if warm.is_usable and not self._closed:
+                self._kept[key] = warm
+                while len(self._kept) > self._most_kept:
+                    gone.append(self._kept.popitem(last=False)[1])
+            else:
+                gone.append(warm)
+        for each in gone:
+            self._remove(each) if self._closed else self._tidy.submit(self._remove, each)
+
+    def _make(self, packages: Path | None, seconds: float) -> WarmContainer:
+        """A container whose launcher is ready. Raises SandboxUnavailable, DockerException."""
+        info = self._info
+        assert info is not None
+        assert info.image_id is not None
+        name = f"gridx-{self.owner}-{secrets.token_hex(6)}"
+        inputs = self._folder / "inputs" / name
+        inputs.mkdir(mode=0o755, parents=True)
+        with self._lock:
+            self._in_use |= {name, f"{name}-work"}
         try:
-            size, digest = self._read_archive(holder, work)
-        except BadOutput as error:
-            return replace(outcome, kind="output", reason=str(error))
-        return replace(outcome, size=size, sha256=digest)
+            labels = make_labels("volume", owner=self.owner, agent=self._agent_id, seconds=seconds)
+            options = tmpfs_volume_options(size=self._work_bytes, inodes=WORK_INODES)
+            self._client.volumes.create(name=f"{name}-work", driver="local", driver_opts=options, labels=labels)
+            asked = self._settings(info.image_id, f"{name}-work", inputs, packages, seconds)
+            container = self._client.containers.create(name=name, **{key: value for key, value in asked.items() if value is not None})
+            warm = WarmContainer(self._client, container, inputs, self._limits, time.time() + seconds)
+            warm.start(asked)
+        except BaseException:
+            self._remove_by_name(name, inputs)
+            raise
+        return warm
 
-    def _read_archive(self, holder: Container, work: Work) -> tuple[int, str]:
-        try:
-            blocks, _ = holder.get_archive(f"{WORK}/{work.output_name}", chunk_size=MB)
-        except NotFound as error:
-            raise missing(work.output_name) from error
-        with tarfile.open(fileobj=cast(Any, BlockStream(blocks)), mode="r|") as archive:
-            entry = archive.next()
-            if entry is None or entry.name != work.output_name or not entry.isreg() or entry.issparse():
-                raise BadOutput(f"{work.output_name} is not a regular file")
-            content = archive.extractfile(entry)
-            assert content is not None
-            return copy_capped(content.read, work.output_name, work.output, size=entry.size, cap=work.output_bytes)
+    def _remove(self, warm: WarmContainer) -> None:
+        warm.remove()
+        self._remove_by_name(warm.name, None)
 
-    def _script_settings(self, image: str, work: Work, volume: str) -> dict[str, Any]:
-        settings = fenced(self._limits, file_bytes=self._work_bytes(work))
-        settings["environment"] |= {**work.environment, "GRIDX_INPUT": INPUT, "GRIDX_THREADS": str(self._limits.threads)}
+    def _remove_by_name(self, name: str, inputs: Path | None) -> None:
+        forgiving(lambda: self._client.api.remove_container(name, force=True, v=True))
+        forgiving(lambda: self._client.api.remove_volume(f"{name}-work", force=True))
+        if inputs is not None:
+            shutil.rmtree(inputs, ignore_errors=True)
+        with self._lock:
+            self._in_use -= {name, f"{name}-work"}
+
+    def _settings(self, image: str, volume: str, inputs: Path, packages: Path | None, seconds: float) -> dict[str, Any]:
+        settings = fenced(self._limits, file_bytes=self._work_bytes)
+        settings["environment"] |= {"GRIDX_THREADS": str(self._limits.threads), "GRIDX_WALLS": ":".join(WRITABLE)}
         mounts = [
             Mount(target=WORK, source=volume, type="volume", no_copy=True),
-            read_only_bind(work.input, INPUT),
+            read_only_bind(inputs, INPUT),
             read_only_bind(self._task, TASK),
         ]
-        if work.packages:
-            mounts.append(read_only_bind(work.packages, PACKAGES))
-            settings["environment"]["GRIDX_PACKAGES"] = PACKAGES
+        if packages:
+            mounts.append(read_only_bind(packages, PACKAGES))
         return settings | {
             "image": image,
-            "command": ["python3", "-u", f"{TASK}/launcher.py", *work.arguments],
+            "command": ["python3", "-u", f"{TASK}/launcher.py"],
             "working_dir": WORK,
             "mounts": mounts,
-            "labels": self._labels("attempt", work),
+            "labels": make_labels("attempt", owner=self.owner, agent=self._agent_id, seconds=seconds),
             "runtime": self._runtime,
+            "stdin_open": True,
         }
 
-    def _holder_settings(self, image: str, work: Work, volume: str) -> dict[str, Any]:
-        """A container that does nothing but keep the volume in being while its contents are read."""
-        tiny = replace(self._limits, cpus=min(self._limits.cpus, 0.5), memory_bytes=32 * MB, processes=8)
-        return fenced(tiny, file_bytes=MB) | {
-            "image": image,
-            "command": ["sleep", "infinity"],
-            "mounts": [Mount(target=WORK, source=volume, type="volume", no_copy=True)],
-            "labels": self._labels("holder", work),
-        }
-
-    def _labels(self, what: What, work: Work) -> dict[str, str]:
-        ids = {"job": work.job_id, "subtask": work.task_id, "attempt": work.attempt}
-        return make_labels(what, owner=self.owner, agent=self._agent_id, seconds=max(work.seconds_left, 0), **ids)
-
-    def _work_bytes(self, work: Work) -> int:
-        """The writable folder lies in memory: it ends at the output's cap or at the memory limit, and its pages count as the script's."""
-        return min(work.output_bytes, self._limits.memory_bytes) + 4 * MB
-
-    @contextmanager
-    def _volume(self, name: str, work: Work) -> Generator[str]:
-        options = tmpfs_volume_options(size=self._work_bytes(work), inodes=WORK_INODES)
-        volume = self._client.volumes.create(name=name, driver="local", driver_opts=options, labels=self._labels("volume", work))
-        try:
-            yield name
-        finally:
-            forgiving(lambda: volume.remove(force=True))
+    @property
+    def _work_bytes(self) -> int:
+        """The writable folder lies in memory, and its pages count as the script's: a model and its file cannot both have more than half."""
+        return self._limits.memory_bytes // 2
 
     @contextmanager
     def _container(self, name: str, settings: dict[str, Any]) -> Generator[Container]:

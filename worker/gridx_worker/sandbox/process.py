@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import IO, cast
 
 import psutil
 
 import gridx_worker.task
 from gridx_worker.dependencies import PipResult, install, watch_until_done
 from gridx_worker.sandbox.base import DependenciesFailed, Outcome, ProviderLimits, SandboxInfo, SandboxUnavailable, StopSwitch, Work
+from gridx_worker.sandbox.launch import Ended, Launcher, LauncherEnded
 from gridx_worker.sandbox.output import BadOutput, describe_exit, out_of_memory, out_of_time, take_file
 
 WATCH_S = 0.2
@@ -43,6 +46,7 @@ class ProcessSandbox:
         self._limits = limits
         self._info: SandboxInfo | None = None
         self._in_use: Path | None = None
+        self._process: tuple[subprocess.Popen[bytes], Launcher] | None = None
 
     def prepare(self) -> SandboxInfo:
         """Asks the interpreter for its libraries. Raises SandboxUnavailable when one that scripts count on is missing."""
@@ -89,62 +93,91 @@ class ProcessSandbox:
             if entry != self._in_use:
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def idle(self) -> None:
+        """Nothing to do: the launcher of the last script, which has the libraries in memory, is still there."""
+
+    def forget(self, job_ids: Collection[int]) -> None:
+        """Nothing is kept for a job."""
+
     def close(self) -> None:
+        self._end_launcher()
         self.reap()
 
     def _run(self, work: Work, folder: Path, temporary: Path, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
-        launcher = Path(gridx_worker.task.__file__).with_name("launcher.py")
-        wake = threading.Event()
+        packages = str(work.packages) if work.packages else None
+        mine = {"HOME": str(temporary), "TMPDIR": str(temporary)}
+        work = replace(work, environment=mine | dict(work.environment))
         started = time.monotonic()
+        try:
+            launcher = self._launched()
+            try:
+                pid = launcher.run(work, folder=str(folder), inputs=str(work.input), packages=packages, on_output=on_output)
+            except LauncherEnded:  # it died between two scripts
+                self._end_launcher()
+                launcher = self._launched()
+                pid = launcher.run(work, folder=str(folder), inputs=str(work.input), packages=packages, on_output=on_output)
+            started = time.monotonic()
+            found = self._watch(launcher, pid, work, stop, started)
+        except LauncherEnded as error:
+            self._end_launcher()
+            raise SandboxUnavailable(str(error)) from error
+        if isinstance(found, Outcome):
+            self._end_launcher()  # and with it whatever the script started
+            return found
+        return self._finish(work, folder, found.code, time.monotonic() - started)
+
+    def _launched(self) -> Launcher:
+        """The launcher, started when there is none; it has the libraries in memory. Raises SandboxUnavailable."""
+        if self._process is not None and self._process[0].poll() is None:
+            return self._process[1]
+        self._end_launcher()
+        self._runs.mkdir(parents=True, exist_ok=True)
         process = subprocess.Popen(
-            [self._python, "-u", str(launcher), *work.arguments],
-            cwd=folder, env=self._environment(work, temporary), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [self._python, "-u", str(Path(gridx_worker.task.__file__).with_name("launcher.py"))],
+            cwd=self._runs, env=self._environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip
+        assert process.stdin is not None
         assert process.stdout is not None
-        pipe = process.stdout.fileno()
-
-        def follow() -> None:
-            while block := os.read(pipe, 65536):
-                on_output(block)
-            wake.set()
-
-        reader = threading.Thread(target=follow, name="output", daemon=True)
-        reader.start()
-        stop.on_throw(wake.set)
+        assert process.stderr is not None
+        orders = process.stdin.fileno()
+        launcher = Launcher(lambda data: _write_all(orders, data))
+        for pipe, on_data in ((process.stdout, launcher.on_output), (process.stderr, launcher.on_answers)):
+            threading.Thread(target=_pump, args=(pipe, on_data, launcher.on_end), name="launcher", daemon=True).start()
+        self._process = process, launcher
         try:
-            verdict = self._watch(process, work, wake, stop, started)
-        finally:
-            kill_tree(process)
-            reader.join(timeout=5)
-            if not reader.is_alive():
-                process.stdout.close()
-        return verdict or self._finish(work, folder, process.returncode, time.monotonic() - started)
+            launcher.wait_until_ready()
+        except LauncherEnded as error:
+            self._end_launcher()
+            raise SandboxUnavailable(f"{self._python} does not run the launcher: {error}") from error
+        return launcher
 
-    def _watch(
-        self, process: subprocess.Popen[bytes], work: Work, wake: threading.Event, stop: StopSwitch, started: float
-    ) -> Outcome | None:
-        """Waits for the end; an Outcome when it was ended from here, None when the script ended by itself."""
-        while process.poll() is None:
-            wake.wait(max(min(WATCH_S, work.seconds_left), 0.005))
-            if process.poll() is not None:
-                break
+    def _end_launcher(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process[0], None
+            kill_tree(process)
+            with contextlib.suppress(OSError):  # what was not read any more
+                cast(IO[bytes], process.stdin).close()
+
+    def _watch(self, launcher: Launcher, pid: int, work: Work, stop: StopSwitch, started: float) -> Ended | Outcome:
+        """Waits for the end; an Outcome when it is to be ended from here. Raises LauncherEnded."""
+        stop.on_throw(launcher.stop_waiting)
+        while True:
+            ended = launcher.wait(max(min(WATCH_S, work.seconds_left), 0.005))
+            if ended is not None:
+                return out_of_time(seconds=time.monotonic() - started) if ended.out_of_time else ended
             seconds = time.monotonic() - started
             if stop.reason:
                 return Outcome(reason=stop.words, seconds=seconds, stopped=stop.reason)
             if work.seconds_left <= 0:
                 return out_of_time(seconds=seconds)
-            tree = process_tree(process.pid)
+            tree = process_tree(pid)
             if used_memory(tree, self._limits.memory_bytes) > self._limits.memory_bytes:
                 return out_of_memory(self._limits.memory_bytes, None, seconds=seconds)
             if len(tree) > self._limits.processes:
                 return Outcome("script", f"the script started more than {self._limits.processes} processes", seconds=seconds)
-            if wake.is_set():
-                time.sleep(0.005)  # the output has ended, the process is about to
-        return None
 
     def _finish(self, work: Work, folder: Path, code: int, seconds: float) -> Outcome:
-        code = code if code >= 0 else 128 - code
         if code != 0:
             return describe_exit(code, seconds=seconds)
         try:
@@ -153,18 +186,17 @@ class ProcessSandbox:
             return Outcome("output", str(error), 0, seconds=seconds)
         return Outcome(exit_code=0, size=size, sha256=digest, seconds=seconds)
 
-    def _environment(self, work: Work, temporary: Path) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
+        """The launcher's; each script gets its own on top."""
         threads = str(self._limits.threads)
         # Memory is watched from outside; the limit on data is a second belt, wide enough for what PyTorch reserves without using it.
         data = 2 * self._limits.memory_bytes + 4 * 1024**3
-        rlimits = {"FSIZE": work.output_bytes + 64 * 1024**2, "NOFILE": 4096, "CORE": 0, "DATA": data}
+        rlimits = {"FSIZE": self._limits.memory_bytes + 64 * 1024**2, "NOFILE": 4096, "CORE": 0, "DATA": data}
         return {
             **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), threads),
-            "HOME": str(temporary), "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1",
-            **work.environment,
-            "GRIDX_INPUT": str(work.input), "GRIDX_THREADS": threads, "GRIDX_PARENT": str(os.getpid()),
-            "GRIDX_RLIMITS": json.dumps(rlimits), **({"GRIDX_PACKAGES": str(work.packages)} if work.packages else {}),
+            "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "GRIDX_THREADS": threads, "GRIDX_PARENT": str(os.getpid()),
+            "GRIDX_RLIMITS": json.dumps(rlimits),
         }  # fmt: skip
 
 
@@ -206,6 +238,18 @@ class _HostPip:
         if "No module named pip" in text:
             raise DependenciesFailed(f"this agent's interpreter has no pip, so it cannot install the requirements ({self._python})")
         return PipResult(process.returncode, text)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _pump(pipe: IO[bytes], on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    with pipe:
+        while block := os.read(pipe.fileno(), 65536):
+            on_data(block)
+    on_end()
 
 
 def process_tree(pid: int) -> list[psutil.Process]:

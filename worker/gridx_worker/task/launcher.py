@@ -1,19 +1,28 @@
-"""Starts a buyer's train.py inside the sandbox: `python launcher.py [ARGUMENT...]`, in the folder where the script shall run.
+"""Runs buyers' scripts inside the sandbox: `python launcher.py`, one order after another from standard input.
 
-A parent watches over a forked child. The child seeds the random number generators, then runs the script as `__main__`. The parent
-takes the child's whole family with it, whatever ends first: as PID 1 of a container, or on a machine whose agent was killed.
+The launcher imports the heavy libraries once. For each order it forks a child, which runs the script as `__main__` in a folder of its
+own; when the child ends, everything it started is killed before the end is reported. As PID 1 of a container, or as a subreaper, it knows
+all of them. When the orders end, because the agent did, so does whatever runs.
 
-Environment: GRIDX_INPUT (folder whose files are linked into the working folder), GRIDX_SEED, GRIDX_KIND (train or evaluate),
-GRIDX_THREADS, GRIDX_PACKAGES (folder of the job's own packages),
-GRIDX_PARENT (process id of the agent, when on the same machine), GRIDX_RLIMITS.
+Orders, one JSON object a line: {"do": "run", "folder", "input", "arguments", "environment", "packages", "seconds", "token"} and
+{"do": "wipe"}. Answers, one a line on standard error: {"event": "ready"}, {"event": "started", "pid"}, {"event": "ended", "code",
+"out_of_memory", "out_of_time"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token follows the last
+byte of each.
+
+Environment: GRIDX_THREADS; GRIDX_WALLS (folders to wipe, in a container: the launcher is then closed to its children, and they get a
+filter of system calls); GRIDX_PARENT (process id of the agent, when on the same machine); GRIDX_RLIMITS.
 """
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import random
+import select
+import shutil
 import signal
+import stat
 import sys
 import time
 import traceback
@@ -23,50 +32,135 @@ from typing import Any, NoReturn
 
 SCRIPT = "train.py"
 EVALUATION = "evaluation.json"
-PRIVATE = ("GRIDX_INPUT", "GRIDX_KIND", "GRIDX_THREADS", "GRIDX_PACKAGES", "GRIDX_PARENT", "GRIDX_RLIMITS")
+PRIVATE = ("GRIDX_KIND", "GRIDX_THREADS", "GRIDX_WALLS", "GRIDX_PARENT", "GRIDX_RLIMITS")
+PRELOADED = ("numpy", "pandas", "torch", "torch._dynamo")
+"""Without torch._dynamo, each child's first optimizer step would import it."""
+OOM_KILLS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> NoReturn:
     follow_parent(signal.SIGTERM, os.environ.get("GRIDX_PARENT"))
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    launcher = os.getpid()
-    child = os.fork()
-    if child:
-        watch(child)
-    follow_parent(signal.SIGKILL, str(launcher))
-    set_limits(os.environ.get("GRIDX_RLIMITS"))
-    link_inputs(os.environ.get("GRIDX_INPUT"))
-    prepare_imports()
-    from gridx_task import emit
+    walls = os.environ.get("GRIDX_WALLS")
+    if walls:
+        _prctl(PR_SET_DUMPABLE, 0)  # no child may trace this process or reach its files under /proc
+    signal.signal(signal.SIGTERM, _give_up)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    preload()
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    answer({"event": "ready"})
+    orders = Orders()
+    while (order := orders.next()) is not None:
+        if order["do"] == "wipe":
+            answer({"event": "wiped", "well": wipe(walls.split(":") if walls else [])})
+            continue
+        kills = out_of_memory_kills()
+        child = os.fork()
+        if not child:
+            signal.set_wakeup_fd(-1)
+            become_script(order, walls=bool(walls))
+        answer({"event": "started", "pid": child})
+        code, timely = watch(child, orders, woken, order.get("seconds"))
+        kill_family()
+        os.write(1, order["token"].encode())
+        answer({"event": "ended", "code": code, "out_of_time": not timely, "out_of_memory": out_of_memory_kills() > kills})
+    kill_family()
+    os._exit(0)
 
+
+class Orders:
+    """The lines of standard input. No buffered reader: a child would inherit what it holds."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def next(self) -> dict[str, Any] | None:
+        """The next order, None when there will be none."""
+        while b"\n" not in self._rest:
+            block = os.read(0, 65536)
+            if not block:
+                return None
+            self._rest += block
+        line, _, self._rest = self._rest.partition(b"\n")
+        return json.loads(line)
+
+    def have_ended(self) -> bool:
+        """Called when standard input can be read while a script runs: that is its end, or a further order, which waits."""
+        block = os.read(0, 65536)
+        self._rest += block
+        return not block
+
+
+def answer(message: dict[str, Any]) -> None:
+    os.write(2, json.dumps(message).encode() + b"\n")
+
+
+def watch(child: int, orders: Orders, woken: int, seconds: float | None) -> tuple[int, bool]:
+    """Waits for the child: (its exit code, 128 + n when signal n killed it; whether it was in time).
+
+    The time is a second belt: the agent has the first. When the orders end, the agent is gone, and so is this process.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    timely = True
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] == child:
+                    code = os.waitstatus_to_exitcode(found[1])
+                    return (code if code >= 0 else 128 - code), timely
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        readable, _, _ = select.select([0, woken], [], [], left)
+        if 0 in readable and orders.have_ended():
+            kill_family()
+            os._exit(0)
+        if woken in readable:
+            os.read(woken, 4096)
+        if end is not None and time.monotonic() >= end:
+            timely, end = False, None
+            os.kill(child, signal.SIGKILL)
+
+
+def become_script(order: dict[str, Any], *, walls: bool) -> NoReturn:
+    """In the child: into the script's folder, behind the walls, and off. Nothing of the launcher's is left open."""
+    follow_parent(signal.SIGKILL, str(os.getppid()))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(1, 2)
+    os.closerange(3, 4096)
+    set_limits(os.environ.get("GRIDX_RLIMITS"))
+    if walls:
+        _prctl(PR_SET_DUMPABLE, 1)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")  # when memory ends, the script goes and not the launcher
+        import syscall_filter
+
+        syscall_filter.install()
+    threads = max(int(os.environ.get("GRIDX_THREADS") or 1), 1)
+    os.environ.update(order["environment"])
     evaluating = os.environ.get("GRIDX_KIND") == "evaluate"
-    seed_everything(int(os.environ.get("GRIDX_SEED") or 0))
-    emit({"event": "started"})
     for name in PRIVATE:
         os.environ.pop(name, None)
+    os.makedirs(order["folder"], exist_ok=True)
+    os.chdir(order["folder"])
+    link_inputs(order["input"])
+    sys.path[:0] = [os.getcwd(), *([order["packages"]] if order.get("packages") else [])]
+    sys.argv = [SCRIPT, *order["arguments"]]
+    from gridx_task import emit
+
+    seed_everything(int(os.environ.get("GRIDX_SEED") or 0), threads)
+    emit({"event": "started"})
     if evaluating:
         run(lambda: evaluate(Path(SCRIPT)), emit)
     run(lambda: run_script(Path(SCRIPT), "__main__"), emit)
-
-
-def watch(child: int) -> NoReturn:
-    """Waits for the child, kills what it left behind, and ends with its exit code (128 + n when signal n killed it)."""
-
-    def give_up(_signal: int, _frame: Any) -> NoReturn:
-        kill_family()
-        os._exit(128 + signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, give_up)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        pid, status = os.wait()
-        if pid == child:
-            break
-    kill_family()
-    code = os.waitstatus_to_exitcode(status)
-    os._exit(code if code >= 0 else 128 - code)
 
 
 def kill_family() -> None:
@@ -82,7 +176,41 @@ def kill_family() -> None:
                 pass
         except ChildProcessError:
             return
-        time.sleep(0.005)
+        time.sleep(0.002)
+
+
+def wipe(folders: list[str]) -> bool:
+    """Empties the folders that a script could write to; False when something stays."""
+    for folder in folders:
+        for entry in os.scandir(folder):
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    _open_up(entry.path)
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)
+            except (OSError, RecursionError):
+                return False
+    return True
+
+
+def _open_up(folder: str) -> None:
+    """Gives rights back that a script took away from its own folders."""
+    os.chmod(folder, stat.S_IRWXU)
+    for path, names, _ in os.walk(folder):  # top down: each is opened before it is entered
+        for name in names:
+            if not os.path.islink(inner := os.path.join(path, name)):
+                os.chmod(inner, stat.S_IRWXU)
+
+
+def out_of_memory_kills() -> int:
+    """How many processes of this container the kernel has killed for memory."""
+    for file in OOM_KILLS:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for line in Path(file).read_text(encoding="ascii").splitlines():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+    return 0
 
 
 def follow_parent(number: int, expected: str | None) -> None:
@@ -107,41 +235,31 @@ def set_limits(text: str | None) -> None:
         resource.setrlimit(which, (top, top))
 
 
-def link_inputs(folder: str | None) -> None:
+def link_inputs(folder: str) -> None:
     """Links every input into the working folder, so that scripts open `data.csv` by its bare name."""
-    if not folder:
-        return
     for entry in sorted(Path(folder).iterdir()):
         target = Path(entry.name)
         if not target.is_symlink() and not target.exists():
             target.symlink_to(entry)
 
 
-def prepare_imports() -> None:
-    """Makes sys.path what `python train.py` would have, plus the helper and the job's own packages."""
-    here = str(Path(__file__).resolve().parent)
-    sys.path[0] = os.getcwd()
-    sys.path[1:1] = [path for path in (os.environ.get("GRIDX_PACKAGES"), here) if path]
-    sys.argv = [SCRIPT, *sys.argv[1:]]
+def preload() -> None:
+    """Imports what nearly every script does. No thread may start here, and no GPU be touched: children are forked."""
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):
+            __import__(name)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page of these
 
 
-def seed_everything(seed: int) -> None:
+def seed_everything(seed: int, threads: int) -> None:
     """Seeds random, numpy and torch: a script without a seed of its own then begins from the same weights on every machine."""
     random.seed(seed)
-    threads = max(int(os.environ.get("GRIDX_THREADS") or 1), 1)
-    try:
-        import numpy
-
+    if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(seed % 2**32)
-    except ImportError:
-        pass
-    try:
-        import torch
-
+    if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(seed)
         torch.set_num_threads(threads)
-    except ImportError:
-        pass
 
 
 def run_script(path: Path, name: str) -> dict[str, Any]:
@@ -178,6 +296,11 @@ def run(work: Any, emit: Any) -> NoReturn:
         emit({"event": "error", "traceback": text[-3000:], "memory": isinstance(error, MemoryError)})
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
     sys.exit(0)
+
+
+def _give_up(_signal: int, _frame: Any) -> NoReturn:
+    kill_family()
+    os._exit(128 + signal.SIGTERM)
 
 
 def _below_launcher(frames: types.TracebackType | None) -> types.TracebackType | None:
