@@ -46,6 +46,15 @@ def pytest_report_header() -> str:
     return f"required of this machine: {wanted}"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What searches counted (`record_property("counted", ...)`): how much a test that passes has looked at."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
+    lines = [f"{report.nodeid}: {text}" for report in reports for name, text in report.user_properties if name == "counted"]
+    if lines:
+        terminalreporter.section("counted")
+        terminalreporter.write_line("\n".join(sorted(lines)))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in needs.names_of(item):
         needs.demand(name)

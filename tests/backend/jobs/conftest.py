@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import select
@@ -25,6 +26,8 @@ from gridx.jobs.models import Job
 from gridx.ledger import check as ledger_check
 from gridx.storage.local import LocalStore
 from tests.backend.conftest import FakeClock, Person
+
+pytest.register_assert_rewrite("tests.backend.jobs.kill_matrix", "tests.backend.jobs.market")
 
 HARDWARE: dict[str, Any] = {
     "hostname": "lab-pc-07",
@@ -178,11 +181,13 @@ class World:
             return session.scalars(select(Job).where(Job.id == job_id)).one()
 
 
-def make_world(database: Database, settings: Settings, clock: FakeClock, store: LocalStore) -> World:
+def make_world(
+    database: Database, settings: Settings, clock: FakeClock, store: LocalStore, client: Callable[[FastAPI], TestClient] = TestClient
+) -> World:
     settings.database_url = database.url.replace("postgresql+psycopg://", "postgresql://")
     app = create_app(settings, clock=clock, store=store)
     work = Work(settings, database, store, clock, InlineExecutor())
-    return World(TestClient(app), database, settings, clock, store, work)
+    return World(client(app), database, settings, clock, store, work)
 
 
 @pytest.fixture

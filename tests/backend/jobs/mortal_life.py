@@ -1,6 +1,7 @@
-"""Lives of a job in processes that die where they are told to: `python -m tests.backend.jobs.mortal_life` reads orders, one a line.
+"""Lives of a job in processes that die where they are told to: `python -m tests.backend.jobs.mortal_life URL HOME` reads orders by lines.
 
 Each order is lived by a forked child of its own: as the first server that may die at a point, or as the one that is started after it.
+Between them the caller puts the database and the home back as they were when the first line, "ready", was written.
 A point is any step that outlives the process, and any step of the job's state: before a commit, before a file is put, between its
 writing and its appearance, before it is deleted, before a status moves.
 """
@@ -13,13 +14,14 @@ import multiprocessing
 import os
 import re
 import sys
+import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
 import torch
@@ -31,6 +33,7 @@ import gridx.jobs.states
 from gridx.accounts import passwords
 from gridx.aggregation import safe_load
 from gridx.background.sweep import sweep_storage
+from gridx.background.work import Work
 from gridx.core.db import Database
 from gridx.core.settings import Settings
 from gridx.datasets.models import Chunk, Dataset
@@ -39,7 +42,8 @@ from gridx.jobs.states import JOB_ENDS
 from gridx.ledger.models import Entry, LedgerAccount, Transfer
 from gridx.storage.local import LocalStore
 from tests.backend.conftest import SECRET, FakeClock, Person
-from tests.backend.jobs.conftest import CSV, SCRIPT, FakeAgent, World, make_world, pth
+from tests.backend.direct_client import DirectClient
+from tests.backend.jobs.conftest import CSV, SCRIPT, FakeAgent, InlineExecutor, World, make_world, pth
 
 KILLED = 137
 _DOWN_S = 600.0
@@ -52,10 +56,10 @@ class Order:
     """`die_at` counts points from 1; 0 means never. With `after_death` the life goes on that another process began."""
 
     story: str
-    url: str
-    home: str
-    die_at: int
-    after_death: bool
+    die_at: int = 0
+    after_death: bool = False
+    is_rehearsal: bool = False
+    """Lived by the process that forks the others: imports, statements and routes are ready in all that follow."""
 
 
 @dataclass
@@ -75,10 +79,10 @@ class Report:
 class Fate:
     """Counts the points of a life, notes their names, and ends the process at one of them."""
 
-    def __init__(self, order: Order) -> None:
-        self._die_at = order.die_at
+    def __init__(self, die_at: int, notes: Path) -> None:
+        self._die_at = die_at
         self._count = 0
-        self._notes = (Path(order.home) / "points").open("w")
+        self._notes = notes.open("w")
         self.is_sealed = False
 
     def point(self, name: str) -> None:
@@ -189,28 +193,62 @@ def _update(round_number: int, chunk: int, *, is_bad: bool = False) -> bytes:
 # One life.
 
 
-def live(order: Order) -> Report:
-    home, clock, problems = Path(order.home), FakeClock(), list[str]()
-    options = Settings(home=home, jwt_secret_key=SecretStr(SECRET), _env_file=None)  # pyright: ignore[reportCallIssue]
-    fate = Fate(order)
-    fate.watch()
-    world = make_world(Database(order.url), options, clock, LocalStore(home / "objects", SECRET, clock=clock))
-    with world.api:
-        cast = Cast.hired(world, home)
-        if order.after_death:
-            clock.advance(_DOWN_S)
-            problems += _wrong(world, "after the restart")
+class Stage:
+    """A server that has not opened its database yet, and what it needs to begin again and again."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self._home = home
+        self._clock = FakeClock()
+        self._began_at = self._clock.now()
+        options = Settings(home=home, jwt_secret_key=SecretStr(SECRET), _env_file=None)  # pyright: ignore[reportCallIssue]
+        store = LocalStore(home / "objects", SECRET, clock=self._clock)
+        self._world = make_world(Database(url), options, self._clock, store, DirectClient)
+        self._world.work.keeper.close()  # a fork takes no threads along
+        self._world.api.app.state.database = self._world.database  # pyright: ignore[reportFunctionMemberAccess] - half the connections
+
+    def hire(self) -> None:
+        with self._world.api:
+            Cast.hired(self._world, self._home)
+        self._world.database.dispose()
+
+    def live(self, order: Order) -> Report:
+        world, clock, problems = self._world, self._clock, list[str]()
+        clock.advance((self._began_at - clock.now()).total_seconds())
+        world.work = Work(world.settings, world.database, world.store, clock, InlineExecutor())
+        fate = Fate(order.die_at, self._home / "points")
+        if not order.is_rehearsal:
+            fate.watch()
+        with world.api:
+            cast = Cast.hired(world, self._home)
+            if order.after_death:
+                clock.advance(_DOWN_S)
+                problems += _wrong(world, "after the restart")
+                sweep_storage(world.work)
+                problems += _wrong(world, "after the first sweep")
+                world.expire()
+            fate.is_sealed = True
+            STORIES[order.story](world, cast)
+            fate.is_sealed = False
+            _age(self._home)
+            clock.advance(2 * 24 * 3600)
             sweep_storage(world.work)
-            problems += _wrong(world, "after the first sweep")
-            world.expire()
-        fate.is_sealed = True
-        STORIES[order.story](world, cast)
-        fate.is_sealed = False
-        _age(home)
-        clock.advance(2 * 24 * 3600)
-        sweep_storage(world.work)
-        problems += _wrong(world, "at the end")
-        return _report(world, cast, problems)
+            problems += _wrong(world, "at the end")
+            report = _report(world, cast, problems)
+        world.work.keeper.close()
+        world.database.dispose()
+        return report
+
+    def note(self, order: Order) -> None:
+        (self._home / "report.json").write_text(json.dumps(asdict(self.live(order))))
+
+    def be(self, order: Order) -> NoReturn:
+        """Live, as a process of its own."""
+        try:
+            self.note(order)
+        except BaseException:
+            (self._home / "error").write_text(traceback.format_exc())
+            os._exit(1)
+        os._exit(0)
 
 
 def _wrong(world: World, when: str) -> list[str]:
@@ -290,32 +328,30 @@ def _age(home: Path) -> None:
 
 
 def main() -> None:
-    """Imports are done once, here; this process opens no database and starts no thread, so that its children may be forked."""
+    """What all lives share is made ready once, here. Between two orders this process has no connection and no second thread."""
     torch.set_num_threads(1)
     passwords.bcrypt_sha256 = bcrypt_sha256.using(rounds=4)  # pyright: ignore[reportPrivateImportUsage]
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     # The child that reads a stranger's weights is forked as well: a fork server for each life would import torch each time.
     safe_load._CONTEXT = multiprocessing.get_context("fork")  # pyright: ignore[reportAttributeAccessIssue]
-    gc.collect()
-    gc.freeze()  # what is shared with the children stays shared
+    stage = Stage(sys.argv[1], Path(sys.argv[2]))
+    stage.hire()
     print("ready", flush=True)
     for line in sys.stdin:
+        order = Order(**json.loads(line))
+        if order.is_rehearsal:
+            stage.note(order)
+            gc.collect()
+            gc.freeze()  # what is shared with the children stays shared
+            gc.disable()
+            print(0, flush=True)
+            continue
+        assert threading.active_count() == 1, threading.enumerate()
         child = os.fork()
         if child == 0:
-            _be(Order(**json.loads(line)))
+            stage.be(order)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _be(order: Order) -> None:
-    home = Path(order.home)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "report.json").write_text(json.dumps(asdict(live(order))))
-    except BaseException:
-        (home / "error").write_text(traceback.format_exc())
-        os._exit(1)
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,22 @@
 """Contested paths: many threads, and two processes, want the same thing at once; one gets it, and no credit is made or lost."""
 
 import hashlib
-import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-from pydantic import SecretStr
-
-from gridx.accounts.service import Actor
-from gridx.agents import service as agents
-from gridx.core.clock import SystemClock
-from gridx.core.db import Database
-from gridx.core.errors import GridxError
-from gridx.core.settings import Settings
-from gridx.jobs import claims, dispatch, service
-from gridx.jobs.schemas import JobOptions
-from gridx.jobs.service import Submission
-from gridx.storage.local import LocalStore
-from gridx_protocol import CompleteRequest
-from tests.backend.conftest import SECRET, FakeClock, Person
+from tests.backend.conftest import Person
 from tests.backend.jobs.conftest import SCRIPT, FakeAgent, World, pth, weights
+from tests.backend.jobs.race_processes import (
+    cancel_in_process,
+    claim_in_process,
+    complete_in_process,
+    either,
+    in_two_processes,
+    submit_in_process,
+)
 
 
 def together(count: int, action: Callable[[int], Any]) -> list[Any]:
@@ -59,82 +52,6 @@ def dataset(world: World, buyer: Person) -> int:
     return world.api.post("/datasets", content=csv, headers=buyer.headers).json()["id"]
 
 
-def _settings(url: str, home: str) -> Settings:
-    return Settings(home=Path(home), database_url=url, jwt_secret_key=SecretStr(SECRET), _env_file=None)  # pyright: ignore[reportCallIssue]
-
-
-def _submit_in_process(url: str, home: str, buyer_id: int, dataset_id: int, count: int, barrier: Any, answers: Any) -> None:
-    settings = _settings(url, home)
-    database, store = Database(settings.sqlalchemy_url), LocalStore(Path(home) / "objects", SECRET)
-    actor = Actor(buyer_id, "ada@buyers.example.com", "buyer")
-    order = Submission(JobOptions(title="race"), dataset_id, SCRIPT.encode(), b"")
-    barrier.wait(60)
-    codes: list[str] = []
-    for _ in range(count):
-        try:
-            service.submit(database, store, actor, order, SystemClock().now(), settings)
-            codes.append("made")
-        except GridxError as error:
-            codes.append(error.code)
-    answers.put(codes)
-
-
-def _claim_in_process(url: str, home: str, tokens: list[str], barrier: Any, answers: Any) -> None:
-    settings = _settings(url, home)
-    database = Database(settings.sqlalchemy_url)
-    barrier.wait(60)
-    got: list[tuple[int, str]] = []
-    for token in tokens:
-        with database.write() as session:
-            actor = agents.authenticate(session, token)
-            claim = claims.claim(session, actor, [], SystemClock().now(), settings)
-            if claim is not None:
-                got.append((claim.subtask_id, claim.lease_token))
-    answers.put(got)
-
-
-def _complete_in_process(url: str, home: str, token: str, body: dict[str, Any], count: int, barrier: Any, answers: Any) -> None:
-    database = Database(_settings(url, home).sqlalchemy_url)
-    barrier.wait(60)
-    codes: list[str] = []
-    for _ in range(count):
-        try:
-            with database.write() as session:
-                actor = agents.authenticate(session, token)
-                codes.append(dispatch.complete(session, actor, CompleteRequest(**body), FakeClock().now()))
-        except GridxError as error:
-            codes.append(error.code)
-    answers.put(codes)
-
-
-def _cancel_in_process(url: str, home: str, buyer_id: int, job_id: int, count: int, barrier: Any, answers: Any) -> None:
-    database = Database(_settings(url, home).sqlalchemy_url)
-    barrier.wait(60)
-    codes: list[str] = []
-    for _ in range(count):
-        with database.write() as session:
-            codes.append(service.cancel(session, Actor(buyer_id, "ada@buyers.example.com", "buyer"), job_id, FakeClock().now()).status)
-    answers.put(codes)
-
-
-def _either(target: Callable[..., None], *arguments: Any) -> None:
-    target(*arguments)
-
-
-def in_two_processes(target: Callable[..., None], *arguments: tuple[Any, ...]) -> list[Any]:
-    """Run `target` twice, in processes of their own that start at the same moment; returns what they answered."""
-    context = multiprocessing.get_context("spawn")
-    barrier, answers = context.Barrier(2), context.Queue()
-    processes = [context.Process(target=target, args=(*parts, barrier, answers)) for parts in arguments]
-    for process in processes:
-        process.start()
-    found = [answers.get(timeout=90) for _ in processes]
-    for process in processes:
-        process.join(30)
-        assert process.exitcode == 0
-    return found
-
-
 class TestSubmit:
     def test_twenty_submits_with_five_credits_make_one_job(self, world: World, buyer: Person) -> None:
         dataset_id = dataset(world, buyer)
@@ -149,7 +66,7 @@ class TestSubmit:
         dataset_id = dataset(world, buyer)
         poor(world, buyer, 5)
         one = (world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home), buyer.id, dataset_id, 10)
-        codes = list(chain.from_iterable(in_two_processes(_submit_in_process, one, one)))
+        codes = list(chain.from_iterable(in_two_processes(submit_in_process, one, one)))
         assert sorted(codes) == ["insufficient_funds"] * 19 + ["made"]
         assert world.wallet(buyer)["held"] == 5
 
@@ -185,7 +102,7 @@ class TestClaim:
         world.job(buyer, chunks=5)
         url, home = world.database.engine.url.render_as_string(hide_password=False), str(world.settings.home)
         halves = [(url, home, [agent.token for agent in agents[start::2]]) for start in (0, 1)]
-        got = list(chain.from_iterable(in_two_processes(_claim_in_process, *halves)))
+        got = list(chain.from_iterable(in_two_processes(claim_in_process, *halves)))
         assert len({subtask for subtask, _ in got}) == len(got) <= 5
 
     def test_one_agent_asking_eight_times_at_once_gets_one_attempt(self, world: World, buyer: Person) -> None:
@@ -224,7 +141,7 @@ class TestComplete:
             "size": len(data),
         }
         one = (url, home, agent.token, body, 5)
-        assert list(chain.from_iterable(in_two_processes(_complete_in_process, one, one))) == ["VERIFYING"] * 10
+        assert list(chain.from_iterable(in_two_processes(complete_in_process, one, one))) == ["VERIFYING"] * 10
         world.drain()
         assert (world.credits(agent.owner), world.credits(buyer)) == (101, 99)
 
@@ -305,9 +222,9 @@ class TestCancelAgainstComplete:
             "size": len(data),
         }
         answers = in_two_processes(
-            _either,
-            (_complete_in_process, url, home, agent.token, body, 3),
-            (_cancel_in_process, url, home, buyer.id, job_id, 3),
+            either,
+            (complete_in_process, url, home, agent.token, body, 3),
+            (cancel_in_process, url, home, buyer.id, job_id, 3),
         )
         [completions] = [codes for codes in answers if "CANCELLED" not in codes]
         world.drain()
