@@ -2,6 +2,7 @@
 
 import secrets
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Generator, Iterator
@@ -52,6 +53,7 @@ def serve(
 ) -> None:
     """Migrate, then run the API and the background work as processes; a dead one is started anew."""
     settings = _settings()
+    _require_free(host, port)
     make_store(settings)  # a store that cannot be made is said once, here
     upgrade(settings.sqlalchemy_url)
     api = [sys.executable, "-m", "gridx.serve_api", "--host", host, "--port", str(port)]
@@ -59,6 +61,19 @@ def serve(
     if background:
         children.append(Child("background", [sys.executable, "-m", "gridx.background"]))
     raise typer.Exit(supervise(children))
+
+
+def _require_free(host: str, port: int) -> None:
+    """Ends with a sentence when the address cannot be listened on: the API would die of it again and again."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except OSError as error:
+        words = error.strerror or error
+        typer.echo(f"cannot listen on {host} port {port}: {words}; end what does, or choose another with --port", err=True)
+        raise typer.Exit(1) from None
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """The `gridx` command: administration and proofs on a real database."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,3 +99,12 @@ def test_aggregate_of_an_unknown_job(gridx: Gridx) -> None:
     done = gridx("aggregate", "99")
     assert done.returncode == 1
     assert "no such job" in done.stderr
+
+
+def test_serve_on_a_taken_port_says_so_and_ends(gridx: Gridx) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = gridx("serve", "--port", str(port))
+    assert done.returncode == 1
+    assert f"port {port}: Address already in use" in done.stderr
+    assert "--port" in done.stderr
