@@ -176,7 +176,10 @@ def _new_sandbox(config: Config) -> DockerSandbox | ProcessSandbox:
         client.ping()
     except docker.errors.DockerException as error:
         raise SandboxUnavailable(NO_DOCKER.format(cause=_first_line(error))) from error
-    return DockerSandbox(client, agent_id=config.name, folder=config.state_dir, limits=config.limits, image=config.image, pip=config.pip)
+    return DockerSandbox(
+        client, agent_id=config.name, folder=config.state_dir, limits=config.limits, image=config.image, pip=config.pip,
+        warm_bytes=config.warm_bytes,
+    )  # fmt: skip
 
 
 def _build(options: BuildOptions, tag: str) -> None:

@@ -38,6 +38,7 @@ class Config:
     poll_s: float
     """Both used until the server's first reply, which sets the intervals."""
     cache_bytes: int
+    warm_bytes: int
     pip: PipSettings
 
 
@@ -66,6 +67,7 @@ def build_config(arguments: argparse.Namespace, environment: Mapping[str, str] =
         heartbeat_s=_number(None, environment, "WORKER_HEARTBEAT_INTERVAL", 10.0),
         poll_s=_number(None, environment, "WORKER_POLL_INTERVAL", 5.0),
         cache_bytes=int(_number(None, environment, "WORKER_CACHE_MB", 8192)) * 1024**2,
+        warm_bytes=int(_number(None, environment, "WORKER_WARM_MB", 1024)) * 1024**2,
         pip=read_pip_settings(Path(arguments.pip_config).expanduser() if arguments.pip_config else None, environment),
     )
 
