@@ -50,6 +50,7 @@ def make_config(server: FakeServer, tmp_path: Path) -> Callable[..., Config]:
             "heartbeat_s": 0.05,
             "poll_s": 0.05,
             "cache_bytes": 10**8,
+            "warm_bytes": 10**9,
             "pip": PipSettings(),
         }
         return Config(**(values | changes))
