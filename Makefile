@@ -26,8 +26,9 @@ READY := .venv/.ready
 WHEELS := backend/gridx/_wheels/.built
 WEB := frontend/dist/index.html
 HAVE_WEB := $(wildcard frontend/package.json)
-TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout hypothesis schemathesis scikit-learn
+TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout pytest-playwright hypothesis schemathesis scikit-learn
 NPM := scripts/with-node npm
+FLOWER := var/peers/flower/bin/python
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .PHONY: setup demo up dev test test-long lint bench clean web wheels
@@ -62,7 +63,8 @@ $(WHEELS): $(READY) Dockerfile.base worker/hatch_build.py $(shell find protocol/
 
 web: $(WEB)
 
-$(WEB): $(READY) docs/training-contract.md docs/providers.md $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
+$(WEB): $(READY) docs/training-contract.md docs/providers.md examples/breast_cancer/train.py examples/breast_cancer/requirements.txt \
+  $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 	cd frontend && ../$(NPM) ci --no-audit --no-fund && ../$(NPM) run build
 	@touch $@
 
@@ -89,7 +91,13 @@ lint: setup
 	$(BIN)/basedpyright
 	$(if $(HAVE_WEB),cd frontend && ../$(NPM) run lint)
 
-bench: setup
+# The peers live in environments of their own. Where one cannot be had, its benchmark says so.
+$(FLOWER): benchmarks/flower.txt
+	$(BIN)/python -m venv var/peers/flower
+	-var/peers/flower/bin/python -m pip --disable-pip-version-check install -qq -r benchmarks/flower.txt
+	@touch $@
+
+bench: setup $(FLOWER)
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 clean:

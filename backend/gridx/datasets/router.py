@@ -16,9 +16,9 @@ from gridx.core.errors import Invalid, NotFound
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file, too_large
 from gridx.core.text import MAX_ID, Id, Text
-from gridx.datasets import service
+from gridx.datasets import preview, service
 from gridx.datasets.receive import is_multipart, receive_form
-from gridx.datasets.schemas import DatasetList, DatasetName, DatasetOut, UploadIn, UploadOut
+from gridx.datasets.schemas import DatasetList, DatasetName, DatasetOut, DatasetPreview, UploadIn, UploadOut
 from gridx.datasets.uploads import Upload, Uploads
 from gridx.storage.deps import StoreDep
 
@@ -146,6 +146,16 @@ def give_up_upload(upload_id: Text, actor: BuyerUser, settings: SettingsDep) -> 
 @router.get("/{dataset_id}")
 def get_dataset(dataset_id: Id, actor: BuyerUser, session: ReadSession) -> DatasetOut:
     return DatasetOut.model_validate(service.get_dataset(session, actor, dataset_id))
+
+
+@router.get("/{dataset_id}/preview")
+def preview_dataset(
+    dataset_id: Id, actor: BuyerUser, database: DatabaseDep, store: StoreDep, rows: Annotated[int, Query(ge=1, le=preview.MOST_ROWS)] = 5
+) -> DatasetPreview:
+    """The first records, however large the file is."""
+    with database.read() as session:
+        dataset = service.get_dataset(session, actor, dataset_id)
+    return DatasetPreview(columns=dataset.columns, rows=preview.first_rows(store, dataset, rows))
 
 
 @router.delete("/{dataset_id}", status_code=204)

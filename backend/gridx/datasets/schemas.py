@@ -30,6 +30,13 @@ class DatasetList(BaseModel):
     """Pass as `before` to read on; null at the end."""
 
 
+class DatasetPreview(BaseModel):
+    """The first records, as texts. Records may be longer or shorter than the header where the file's are."""
+
+    columns: list[str]
+    rows: list[list[str]]
+
+
 class UploadIn(BaseModel):
     name: DatasetName
     bytes: Annotated[int, Field(ge=1, le=MAX_ID)]

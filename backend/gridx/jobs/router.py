@@ -5,6 +5,7 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import PlainTextResponse
 
 from gridx.accounts.deps import BuyerUser, CurrentUser
 from gridx.accounts.service import Actor
@@ -31,6 +32,7 @@ from gridx.jobs.schemas import (
 )
 from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
+from gridx.storage.router import FILE_HEADERS
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -149,6 +151,22 @@ def list_artifacts(job_id: JobId, actor: CurrentUser, database: DatabaseDep, sto
     )
 
 
+@router.get("/{job_id}/script", response_class=PlainTextResponse)
+def script(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store: StoreDep) -> PlainTextResponse:
+    """The script itself, from this origin wherever files lie: for pages that show it. Links to download it are among the artifacts."""
+    with database.read() as session:
+        job = service.owned_job(session, actor, job_id)
+    return _text(store, job.script_key)
+
+
+@router.get("/{job_id}/requirements", response_class=PlainTextResponse)
+def requirements(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store: StoreDep) -> PlainTextResponse:
+    """Its requirements.txt; empty when it has none."""
+    with database.read() as session:
+        job = service.owned_job(session, actor, job_id)
+    return _text(store, job.requirements_key)
+
+
 @router.get("/{job_id}/metrics")
 def metrics(
     job_id: JobId,
@@ -178,6 +196,14 @@ def logs(
     service.owned_job(session, actor, job_id)
     items, place = views.logs(session, job_id, after, subtask, limit)
     return LogList(items=items, next=place)
+
+
+def _text(store: ObjectStore, key: str | None) -> PlainTextResponse:
+    content = b""
+    if key is not None:
+        with store.open(key) as file:
+            content = file.read()
+    return PlainTextResponse(content, headers={**FILE_HEADERS, "Content-Disposition": "attachment"})
 
 
 def _upload(

@@ -57,7 +57,11 @@ def _what_agents(session: Session, job: Job, now: datetime, offline_after_s: flo
         or 0
     )
     if busy >= len(suited):
-        return f"an agent: all {len(suited)} that could do it are busy"
+        return (
+            f"an agent: all {len(suited)} that could do it are busy"
+            if len(suited) > 1
+            else "an agent: the only one that could do it is busy"
+        )
     return "an agent to ask for work"
 
 

@@ -258,3 +258,20 @@ class TestRequirements:
         assert answer.status_code == 422
         assert "line 2" in answer.json()["detail"]
         assert world.credits(buyer) == 100
+
+
+class TestScript:
+    def test_comes_back_as_harmless_text(self, world: World, buyer: Person) -> None:
+        script = SCRIPT + "\n# ünïcode <script>alert(1)</script>\n"
+        job = world.job(buyer, script=script)
+        answer = world.api.get(f"/jobs/{job}/script", headers=buyer.headers)
+        assert (answer.status_code, answer.text) == (200, script)
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-disposition"] == "attachment"
+        assert "sandbox" in answer.headers["content-security-policy"]
+
+    def test_requirements_are_empty_without_any(self, world: World, buyer: Person) -> None:
+        job = world.job(buyer)
+        answer = world.api.get(f"/jobs/{job}/requirements", headers=buyer.headers)
+        assert (answer.status_code, answer.text) == (200, "")

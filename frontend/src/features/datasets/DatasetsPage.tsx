@@ -76,7 +76,7 @@ function columnsOf(ask: (dataset: Dataset) => void): Column<Dataset>[] {
       hideHeader: true,
       align: "right",
       cell: (row) => (
-        <Button variant="quiet" aria-label={`Delete ${plainName(row.name)}`} onClick={() => ask(row)}>
+        <Button variant="quiet" className={styles.inCell} aria-label={`Delete ${plainName(row.name)}`} onClick={() => ask(row)}>
           Delete
         </Button>
       ),

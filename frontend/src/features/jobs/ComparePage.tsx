@@ -8,6 +8,7 @@ import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table, type Serie
 import type { Measure } from "./chartSeries";
 import styles from "./Job.module.css";
 import { jobQuery, jobsQuery, type Job, type JobSummary } from "./queries";
+import { jobLook } from "./states";
 
 /** Two jobs side by side, by `?a=1&b=2`. */
 export function ComparePage() {
@@ -71,7 +72,7 @@ function Compared({ jobs }: { jobs: [Job, Job] }) {
   const [one, two] = jobs;
   return (
     <Stack>
-      <div className={styles.halves}>
+      <div className={styles.even}>
         <Curves jobs={jobs} measure="accuracy" />
         <Curves jobs={jobs} measure="loss" />
       </div>
@@ -94,7 +95,7 @@ function Compared({ jobs }: { jobs: [Job, Job] }) {
 const lastClosed = (job: Job) => job.round_list.findLast((round) => round.closed_at);
 
 const FACTS: { name: string; of: (job: Job) => string }[] = [
-  { name: "State", of: (job) => job.status.toLowerCase() },
+  { name: "State", of: (job) => jobLook(job)[0] },
   { name: "Dataset", of: (job) => plainName(job.dataset_name).slice(0, 60) },
   { name: "Rounds done", of: (job) => `${job.round_list.filter((round) => round.closed_at).length} of ${job.rounds}` },
   { name: "Chunks", of: (job) => count(job.chunks) },

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { count, plural } from "@/shared/format/numbers";
 import { plainName, sentence } from "@/shared/format/text";
-import { PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
+import { CodeBlock, PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
 import { ArtifactsCard } from "./ArtifactsCard";
 import { ChartCard } from "./ChartCard";
 import styles from "./Job.module.css";
@@ -114,14 +114,20 @@ function Why({ job }: { job: Job }) {
   );
 }
 
+/** What went wrong, then the last line, which names the error, and below them all of it. */
 function Failure({ reason }: { reason: string }) {
-  const [first, ...rest] = reason.split("\n");
+  const [first, ...rest] = reason.trim().split("\n");
   return (
     <div className={styles.failure} role="alert">
       <b>
         <Plain max={400}>{sentence(first ?? "")}</Plain>
       </b>
-      {rest.length > 0 && <pre>{rest.map(plainName).join("\n").slice(0, 4000)}</pre>}
+      {rest.length > 1 && (
+        <p>
+          <Plain max={400}>{rest.at(-1) ?? ""}</Plain>
+        </p>
+      )}
+      {rest.length > 0 && <CodeBlock text={rest.join("\n").slice(0, 4000)} label="More about the failure" maxHeight="14rem" />}
     </div>
   );
 }

@@ -30,7 +30,10 @@ export function jobQuery(jobId: number, round: number | null) {
   });
 }
 
-/** All metrics of one round; those of a round that is over never change. */
+/** More lines than these make no picture, and every two seconds they would all be fetched anew. */
+const MOST_VALUES = 20_000;
+
+/** The metrics of one round, chunk by chunk; those of a round that is over never change. */
 export function metricsQuery(jobId: number, round: number, isOver: boolean) {
   return queryOptions({
     queryKey: ["jobs", jobId, "metrics", round, isOver],
@@ -42,7 +45,7 @@ export function metricsQuery(jobId: number, round: number, isOver: boolean) {
         const page: Body<"MetricList"> = await body(api.GET("/jobs/{job_id}/metrics", { params, signal }));
         items.push(...page.items);
         after = page.next ?? undefined;
-      } while (after);
+      } while (after && items.length < MOST_VALUES);
       return items;
     },
     ...LIVE,

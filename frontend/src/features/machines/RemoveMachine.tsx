@@ -9,14 +9,16 @@ export function RemoveMachine({ machine, onClose, onRemoved }: { machine: Machin
     remove.reset();
     onClose();
   };
+  // By the promise: the list is fetched anew first, and what showed the machine may be gone by then, with callbacks of its own.
   const onRemove = (id: string) =>
-    remove.mutate(id, {
-      onSuccess: () => {
+    void remove.mutateAsync(id).then(
+      () => {
         toast(`${id} was removed`);
         close();
         onRemoved?.();
       },
-    });
+      () => undefined,
+    );
   return (
     <Dialog
       isOpen={machine !== undefined}

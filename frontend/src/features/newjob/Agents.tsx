@@ -48,6 +48,7 @@ export function Agents({ draft }: { draft: Draft }) {
 function sentenceOf(suited: number, idle: number, online: number): string {
   if (online === 0) return "No machine is online. You may submit; the job waits for one.";
   if (suited === 0) return "No machine online has what you ask for. You may submit; the job waits for one.";
+  if (idle === 0 && suited === 1) return "The only one is busy now; the job waits until it is free.";
   if (idle === 0) return `All ${suited} are busy now; the job waits for the first that is free.`;
   return `${plural(idle, "machine")} could start at once.`;
 }

@@ -1,5 +1,6 @@
+import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
-import { bytes, count, plural } from "@/shared/format/numbers";
+import { bytes, plural } from "@/shared/format/numbers";
 import { duration } from "@/shared/format/times";
 import { sentence } from "@/shared/format/text";
 import { Button, Card, cx, Plain, Progress } from "@/shared/ui";
@@ -8,6 +9,7 @@ import type { Dataset, Draft } from "./draft";
 import { FilePicker } from "./FilePicker";
 import { FirstRows } from "./FirstRows";
 import styles from "./NewJob.module.css";
+import { previewQuery } from "./queries";
 import type { useUpload } from "./useUpload";
 
 interface Props {
@@ -49,7 +51,7 @@ export function DataSection({ draft, update, error, upload, take }: Props) {
         />
       )}
       {start && <FirstRows start={start} />}
-      {draft.dataset && !start && <Columns dataset={draft.dataset} />}
+      {draft.dataset && !start && <Kept dataset={draft.dataset} />}
     </Card>
   );
 }
@@ -128,19 +130,8 @@ function Chosen({ dataset, onChange }: { dataset: Dataset; onChange: () => void 
   );
 }
 
-const MOST_COLUMNS = 60;
-
-function Columns({ dataset }: { dataset: Dataset }) {
-  const rest = dataset.columns.length - MOST_COLUMNS;
-  return (
-    <ul className={styles.columnNames} aria-label="Columns">
-      {dataset.columns.slice(0, MOST_COLUMNS).map((name, index) => (
-        // oxlint-disable-next-line react/no-array-index-key -- names may repeat
-        <li key={index}>
-          <Plain max={40}>{name}</Plain>
-        </li>
-      ))}
-      {rest > 0 && <li>and {count(rest)} more</li>}
-    </ul>
-  );
+/** A dataset of an earlier upload: the server knows its first rows. */
+function Kept({ dataset }: { dataset: Dataset }) {
+  const { data } = useQuery(previewQuery(dataset.id));
+  return <FirstRows start={data ?? { columns: dataset.columns, rows: [] }} />;
 }

@@ -6,7 +6,7 @@ import styles from "./NewJob.module.css";
 const MOST_COLUMNS = 40;
 
 /** The file's first records. Wide ones scroll inside their own box. */
-export function FirstRows({ start }: { start: CsvStart }) {
+export function FirstRows({ start }: { start: Pick<CsvStart, "columns" | "rows"> }) {
   const columns = start.columns.slice(0, MOST_COLUMNS);
   const more = start.columns.length - columns.length;
   return (

@@ -62,7 +62,7 @@ export function ScriptSection({ draft, errors, take, refused, update }: Props) {
       {draft.script && (
         <details className={styles.source}>
           <summary>Show the script</summary>
-          <CodeBlock text={draft.script} label="Script" maxHeight="24rem" />
+          <CodeBlock text={draft.script} label="Source of the script" maxHeight="24rem" />
         </details>
       )}
       <div className={cx(styles.file, styles.second)}>

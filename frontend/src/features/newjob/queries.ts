@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
-import { api, body, linkTo } from "@/shared/api/client";
+import { api, body } from "@/shared/api/client";
 import { LIVE } from "@/shared/api/queryClient";
 import type { Body } from "@/shared/api/types";
 import { draftOf, type Draft } from "./draft";
@@ -18,6 +18,14 @@ export const onlineQuery = queryOptions({
   ...LIVE,
 });
 
+/** The first rows of a dataset that was uploaded before. */
+export const previewQuery = (datasetId: number) =>
+  queryOptions({
+    queryKey: ["datasets", datasetId, "preview"],
+    staleTime: Infinity,
+    queryFn: ({ signal }) => body(api.GET("/datasets/{dataset_id}/preview", { params: { path: { dataset_id: datasetId } }, signal })),
+  });
+
 /** The draft that repeats a job, with its script and requirements. */
 export function repeatQuery(jobId: number) {
   return queryOptions({
@@ -27,13 +35,13 @@ export function repeatQuery(jobId: number) {
     queryFn: async ({ signal }): Promise<Draft> => {
       const params = { path: { job_id: jobId } };
       const job = await body(api.GET("/jobs/{job_id}", { params, signal }));
-      const artifacts = await body(api.GET("/jobs/{job_id}/artifacts", { params, signal }));
-      const textOf = async (kind: string) => {
-        const link = artifacts.items.find((item) => item.kind === kind)?.url;
-        return link ? (await fetch(linkTo(link), { signal })).text() : "";
-      };
-      const dataset = await body(api.GET("/datasets/{dataset_id}", { params: { path: { dataset_id: job.dataset_id } }, signal })).catch(() => null);
-      return draftOf(job, await textOf("script"), await textOf("requirements"), dataset);
+      const [script, requirements, dataset] = await Promise.all([
+        body(api.GET("/jobs/{job_id}/script", { params, signal, parseAs: "text" })),
+        body(api.GET("/jobs/{job_id}/requirements", { params, signal, parseAs: "text" })),
+        body(api.GET("/datasets/{dataset_id}", { params: { path: { dataset_id: job.dataset_id } }, signal })).catch(() => null),
+      ]);
+      // An empty answer is not even an empty text here.
+      return draftOf(job, script ?? "", requirements ?? "", dataset);
     },
   });
 }

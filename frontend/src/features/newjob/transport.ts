@@ -42,10 +42,11 @@ function addPiece(id: string, offset: number, piece: Blob, onSent: (bytes: numbe
         reject(signal.aborted ? (signal.reason as Error) : new ApiError(0, "away", AWAY));
         return;
       }
-      observe(request.status, path);
       const answer: unknown = parsed(request.responseText);
+      const error = errorOf(new Response(null, { status: request.status, headers: headersOf(request) }), answer);
+      observe(request.status, error.code, path);
       if (request.status < 300) resolve(answer as UploadState);
-      else reject(errorOf(new Response(null, { status: request.status, headers: headersOf(request) }), answer));
+      else reject(error);
     });
     request.send(piece);
   });

@@ -20,21 +20,23 @@ export async function send(request: Request): Promise<Response> {
     isServerAway.set(true);
     throw new ApiError(0, "away", AWAY);
   }
-  observe(response.status, new URL(request.url).pathname);
+  observe(response.status, response.status === 401 ? errorOf(response, await said(response)).code : "", new URL(request.url).pathname);
   return response;
 }
 
+const said = (response: Response): Promise<unknown> => response.clone().json().catch(() => null);
+
 /** Also called by uploads, which need XMLHttpRequest for their progress. */
-export function observe(status: number, path: string): void {
+export function observe(status: number, code: string, path: string): void {
   isServerAway.set(status === 502 || status === 504);
-  if (status === 401 && path !== "/auth/login" && path !== "/auth/me") isSessionOver.set(true);
+  // A wrong password says nothing about the session, and /auth/me is asked to find out.
+  if (status === 401 && code !== "wrong_credentials" && path !== "/auth/me") isSessionOver.set(true);
 }
 
 const refusals: Middleware = {
   async onResponse({ response }) {
     if (response.ok) return;
-    const said: unknown = await response.clone().json().catch(() => null);
-    throw errorOf(response, said);
+    throw errorOf(response, await said(response));
   },
 };
 
