@@ -1,6 +1,9 @@
 """`python -m gridx.serve_api`: the web process on its own. `gridx serve` starts it."""
 
 import argparse
+import sys
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -9,6 +12,7 @@ from gridx.app import create_app
 from gridx.core.logs import configure_logs
 from gridx.core.settings import load_settings
 from gridx.core.supervisor import die_with_supervisor
+from gridx.jobs.board import Board
 
 
 def main() -> None:
@@ -20,17 +24,34 @@ def main() -> None:
     die_with_supervisor()
     settings = load_settings()
     configure_logs(settings.log_level)
-    uvicorn.run(
-        "gridx.serve_api:make_app",
-        factory=True,
-        host=arguments.host,
-        port=arguments.port,
-        reload=arguments.reload,
-        log_level=settings.log_level.lower(),
-        timeout_graceful_shutdown=10,
-        timeout_keep_alive=75,
-        proxy_headers=True,
-    )
+    options: dict[str, Any] = {
+        "host": arguments.host,
+        "port": arguments.port,
+        "log_level": settings.log_level.lower(),
+        "timeout_graceful_shutdown": 10,
+        "timeout_keep_alive": 75,
+        "proxy_headers": True,
+    }
+    if arguments.reload:
+        uvicorn.run("gridx.serve_api:make_app", factory=True, reload=True, **options)
+        return
+    app = make_app()
+    server = _Server(uvicorn.Config(app, **options), app.state.board)
+    server.run()
+    if not server.started:
+        sys.exit(3)  # as uvicorn.run does
+
+
+class _Server(uvicorn.Server):
+    """A server whose end does not wait for agents that wait for work."""
+
+    def __init__(self, config: uvicorn.Config, board: Board) -> None:
+        super().__init__(config)
+        self._board = board
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._board.dismiss()
+        super().handle_exit(sig, frame)
 
 
 def make_app() -> FastAPI:

@@ -74,7 +74,7 @@ async def request_task(
         try:
             reply = await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
             left = end - time.monotonic()
-            if reply.task_id is not None or left <= 0:
+            if reply.task_id is not None or left <= 0 or board.is_dismissed:
                 return reply
             is_called = await ticket.wait(left)
         finally:

@@ -47,6 +47,7 @@ class Board:
         self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._dismissed = False
 
     def join(self) -> Ticket:
         """Take a place at the end of the line."""
@@ -67,6 +68,20 @@ class Board:
         """Wake the first `count` in the line."""
         for _ in range(min(count, len(self._line))):
             self._line.popleft().call()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._line)
+
+    @property
+    def is_dismissed(self) -> bool:
+        return self._dismissed
+
+    def dismiss(self) -> None:
+        """The server is about to end: nobody waits any more. May be called from a signal handler."""
+        self._dismissed = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(lambda: self.call(len(self._line)))
 
     def close(self) -> None:
         self._stop.set()

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 from gridx.core.db import Database
 from gridx.jobs.board import Board
@@ -24,6 +25,18 @@ class TestOpenCall:
     def test_ends_without_work_when_its_time_is_over(self, world: World) -> None:
         answer = world.agent("a").call("request_task", wait_s=0.3).json()
         assert (answer["task_id"], answer["poll_after_s"]) == (None, 0.0)
+
+    def test_ends_when_the_server_is_about_to(self, world: World) -> None:
+        board: Board = cast("Any", world.api.app).state.board
+        agent = world.agent("a")
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(lambda: agent.call("request_task", wait_s=25).json())
+            while not board.waiting:
+                time.sleep(0.01)
+            begun = time.monotonic()
+            board.dismiss()
+            assert call.result(20)["task_id"] is None
+            assert time.monotonic() - begun < 5
 
     def test_every_subtask_goes_to_another_of_the_waiting(self, world: World, buyer: Person) -> None:
         agents = [world.agent(f"a{index}") for index in range(6)]
