@@ -6,8 +6,11 @@ PYTHON is the interpreter of an environment in which `flwr` is installed (`make 
 that function, written down again. Both read the same files, the peer with torch.load, and write a model. Files lie in the page cache.
 """
 
-import argparse
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the server's own pool sets it; before NumPy reads it
+
+import argparse
 import subprocess
 import sys
 import sysconfig
@@ -83,7 +86,6 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--flower", metavar="PYTHON", default=str(FLOWER) if FLOWER.exists() else None)
     args = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the server's own pool sets it
     os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
     with tempfile.TemporaryDirectory(prefix="gridx-bench-") as name:
         folder = Path(name)

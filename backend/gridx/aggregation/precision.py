@@ -1,7 +1,7 @@
 """Model bytes to float64 and back, each rounding once; and sums whose order never changes. Torch-free."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,17 +56,24 @@ def _to_bfloat16(values: Vector | NDArray[np.float32]) -> NDArray[np.uint16]:
     return np.where(finite, (bits + (0x7FFF + odd)) >> 16, bits >> 16).astype(np.uint16)
 
 
-def tree_sum(values: Vector, weights: Vector | None, out: Vector, scratch: Vector) -> None:
+def tree_sum(values: Vector | NDArray[np.float32], weights: Vector | None, out: Vector, scratch: Vector) -> None:
     """Writes to `out` (F,) the sum over axis 0 of `values` (K, F), each row times its weight.
 
     The order is fixed: sixteen consecutive addends from left to right, then sixteen such sums, and so on, so that a
     machine may sum a group for itself. Multiplication and addition round apart, on any processor. `scratch` is (F,).
+    Float32 rows are widened first, so that nothing is lost.
     """
     _tree(lambda row, target: _term(values[row], weights, row, target), len(values), out, scratch)
 
 
-def _term(row: Vector, weights: Vector | None, number: int, target: Vector) -> Vector:
-    return row if weights is None else np.multiply(row, weights[number], out=target)
+def _term(row: Vector | NDArray[np.float32], weights: Vector | None, number: int, target: Vector) -> Vector:
+    """Float64, whatever the row is."""
+    if weights is not None:
+        return np.multiply(row, weights[number], out=target)
+    if row.dtype == np.float64:
+        return cast("Vector", row)
+    np.copyto(target, row)
+    return target
 
 
 def _tree(term: Callable[[int, Vector], Vector], count: int, out: Vector, scratch: Vector) -> None:

@@ -1,7 +1,7 @@
 """Cuts an upload into chunk files: the original bytes of whole records, each in exactly one chunk.
 
-Every chunk begins with the upload's header (and BOM). One pass over the source; a second thread hashes and writes,
-which is where the interpreter lock is free. Memory: the deal (at most two bytes a row) and some 70 MB at most.
+Every chunk begins with the upload's header (and BOM). One pass over the source; one thread hashes and one writes, both
+without the interpreter lock. Memory: the deal (at most two bytes a row) and some 70 MB at most.
 
 `rows.map` beside the chunks gives the original order back: one line of JSON (keys as in `_MapHead`), then the chunk of
 each row as little-endian unsigned numbers of `item_bytes` bytes (none when the deal is contiguous).
@@ -13,7 +13,7 @@ import os
 import queue
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gridx.datasets.csv_lexer import BLOCK_BYTES
+from gridx.datasets.csv_lexer import BLOCK_BYTES, read_blocks
 from gridx.datasets.csv_records import CsvScan, line_blocks, record_blocks
 from gridx.datasets.partitioners import Deal, chunk_sizes, deal
 
@@ -88,7 +88,7 @@ def split(
     with source.open("rb", buffering=0) as file:
         header = os.pread(file.fileno(), scan.header_end, 0)
     head = _MapHead(_MAP_FORMAT, partitioner, seed, chunks, 0 if dealt is None else dealt.itemsize, scan.to_json())
-    with _Writer(out_dir, chunks) as writer:
+    with _Writer(out_dir, chunks, is_busy=dealt is not None) as writer:
         for chunk in range(chunks):
             writer.put(chunk, header)
         if dealt is None:
@@ -190,11 +190,12 @@ def _copy_contiguous(source: Path, scan: CsvScan, sizes: NDArray[np.int64], writ
     """Sends consecutive records to consecutive chunks; returns the bytes moved."""
     moved = chunk = 0
     left = int(sizes[0])
-    for block, count, starts in _counted_blocks(source, scan, block_bytes):
-        done = at = 0  # records and bytes of this block already sent
+    for block, count, ends in _counted_blocks(source, scan, block_bytes):
+        at = 0  # bytes of this block already sent
+        done = 0
         while count - done >= left and chunk + 1 < len(sizes):
             done += left
-            cut = len(block) if done == count else int((starts if starts is not None else _line_starts(block, scan))[done])
+            cut = int(ends()[done - 1])
             writer.put(chunk, block[at:cut])
             at = cut
             chunk += 1
@@ -208,21 +209,20 @@ def _copy_contiguous(source: Path, scan: CsvScan, sizes: NDArray[np.int64], writ
     return moved
 
 
-def _counted_blocks(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tuple[bytes, int, NDArray[np.int64] | None]]:
-    """(block of whole records, how many, where each begins); the last is None where counting alone is cheaper."""
+def _counted_blocks(source: Path, scan: CsvScan, block_bytes: int) -> Iterator[tuple[bytes, int, Callable[[], NDArray[np.int64]]]]:
+    """(block, how many records end in it, where each of them ends). Where lines are records, counting is all that most blocks need."""
     if not scan.plain:
         for block, starts in record_blocks(source, scan, block_bytes=block_bytes):
-            yield block, len(starts), starts
+            yield block, len(starts), lambda starts=starts, block=block: np.append(starts[1:], len(block))
         return
     newline = scan.line_end[-1]
-    for block in line_blocks(source, scan, block_bytes=block_bytes):
-        count = int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == newline))
-        yield block, count + (block[-1] != newline), None
-
-
-def _line_starts(block: bytes, scan: CsvScan) -> NDArray[np.int64]:
-    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == scan.line_end[-1]) + 1
-    return np.concatenate((np.zeros(1, dtype=np.int64), ends))
+    last = newline
+    for block in read_blocks(source, scan.header_end, block_bytes):
+        is_end = np.frombuffer(block, dtype=np.uint8) == newline
+        yield block, int(np.count_nonzero(is_end)), lambda is_end=is_end: np.flatnonzero(is_end) + 1
+        last = block[-1]
+    if last != newline:
+        yield b"", 1, lambda: np.zeros(1, dtype=np.int64)
 
 
 def _write_map(out_dir: Path, head: _MapHead, dealt: Deal | None, writer: "_Writer") -> tuple[Path, str]:
@@ -251,22 +251,53 @@ class _Output:
     fd: int | None = None
 
 
-class _Writer:
-    """Buffers per chunk; one thread hashes and writes what is full. Leaves nothing behind unless published."""
+class _Worker:
+    """A thread that does one thing with every full buffer, in order; after an error with none."""
 
-    def __init__(self, out_dir: Path, chunks: int) -> None:
+    def __init__(self, work: Callable[[_Output, list[bytes]], None], on_error: Callable[[BaseException], None]) -> None:
+        self._work, self._on_error = work, on_error
+        self._queue: queue.Queue[tuple[_Output, list[bytes]] | None] = queue.Queue(_QUEUED)
+        self._thread = threading.Thread(target=self._run, name="split", daemon=True)
+        self._thread.start()
+
+    def put(self, output: _Output, pieces: list[bytes]) -> None:
+        self._queue.put((output, pieces))
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        failed = False
+        while (item := self._queue.get()) is not None:
+            if failed:
+                continue
+            try:
+                self._work(*item)
+            except BaseException as error:  # handed to the caller's thread
+                self._on_error(error)
+                failed = True
+
+
+class _Writer:
+    """Buffers per chunk; one thread hashes what is full, another writes it. Leaves nothing behind unless published.
+
+    `is_busy`: the caller holds the interpreter lock nearly all the time, so that a third thread would cost more than it brings.
+    """
+
+    def __init__(self, out_dir: Path, chunks: int, *, is_busy: bool) -> None:
         self._suffix = suffix = f".{secrets.token_hex(4)}.tmp"
         names = (f"chunk-{chunk:05d}.csv" for chunk in range(chunks))
         self._outputs = [_Output(out_dir / name, out_dir / f".{name}{suffix}") for name in names]
         self._extra: list[Path] = []
         self._limit = max(1, min(_BUFFER_BYTES, _BUFFERS_BYTES // chunks))
         self._keep_open = chunks <= _OPEN_FILES
-        self._queue: queue.Queue[tuple[_Output, list[bytes]] | None] = queue.Queue(_QUEUED)
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="split-writer", daemon=True)
+        works = [self._hash_and_write] if is_busy else [self._hash, self._write]
+        self._workers = [_Worker(work, self._fail) for work in works]
 
     def __enter__(self) -> Self:
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -315,21 +346,24 @@ class _Writer:
         pieces, output.pieces, output.buffered = output.pieces, [], 0
         if len(pieces) > 1 and len(pieces[1]) < _PIECE_BYTES:
             pieces = [b"".join(pieces)]  # each hand-over of the interpreter lock costs more than the copy
-        self._queue.put((output, pieces))
+        for worker in self._workers:
+            worker.put(output, pieces)
 
     def _stop(self) -> None:
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join()
+        for worker in self._workers:
+            worker.stop()
 
-    def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            if self._error is not None:
-                continue
-            try:
-                self._write(*item)
-            except BaseException as error:  # handed to the caller's thread
-                self._error = error
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+
+    def _hash(self, output: _Output, pieces: list[bytes]) -> None:
+        for piece in pieces:
+            output.hasher.update(piece)
+            output.size += len(piece)
+
+    def _hash_and_write(self, output: _Output, pieces: list[bytes]) -> None:
+        self._hash(output, pieces)
+        self._write(output, pieces)
 
     def _write(self, output: _Output, pieces: list[bytes]) -> None:
         fd = output.fd
@@ -337,8 +371,6 @@ class _Writer:
             fd = os.open(output.temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
             for piece in pieces:
-                output.hasher.update(piece)
-                output.size += len(piece)
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(fd, view) :]
