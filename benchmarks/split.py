@@ -20,7 +20,7 @@ from gridx.datasets.splitting import split
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=int, default=50)
+    parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--chunks", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-pandas", action="store_true")
