@@ -13,12 +13,12 @@ import os
 import queue
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from gridx.aggregation.summary import FLOATS, ITEM_BYTES, TensorSpec
 
 __all__ = ["MergeReport", "NoRows", "UpdateUnreadable", "merge"]
 
+T = TypeVar("T")
 _WINDOW_ELEMENTS = 1 << 20  # of all updates together; measured: smaller ones pay per call, larger ones leave the cache
 _STATISTICS = (".running_mean", ".running_var")
 
@@ -58,6 +59,8 @@ class MergeReport:
     convergence_delta: float
     step_norm: float | None
     distances: list[float]
+    chosen: list[int] | None = None
+    """Where the strategy picks updates: the numbers of those it used, in the order passed."""
 
 
 def merge(
@@ -74,7 +77,8 @@ def merge(
     `updates` are (canonical file, rows) in subtask order: the order of the addends. `state_in` and `state_out` are the
     files of a strategy that keeps state; fedavg keeps none and leaves them alone. Everything here can be pickled, so
     that it runs on any concurrent.futures.Executor.
-    Raises NoRows, UpdateUnreadable, NotCanonical (the global model or the state), UnknownStrategy, ValidationError.
+    Raises NoRows, UpdateUnreadable, TooFewUpdates, NotCanonical (the global model or the state), UnknownStrategy,
+    ValidationError.
     """
     rows = [count for _, count in updates]
     if any(count < 0 for count in rows):
@@ -92,12 +96,13 @@ def merge(
         counts = np.array(rows, dtype=np.float64)
         weights, uniform = _Weights.of(rows), _Weights.of([1] * len(rows))
         job = _Job(layout.specs, sources, previous, state, rule, counts, weights, uniform)
+        chosen = rule.choose(_squared_distances(job, stack)) if rule.needs_distances else None
         writer = stack.enter_context(CanonicalWriter(out, layout))
         state_writer: CanonicalWriter | None = None
         if keeps_state and state_out is not None:
             state_writer = stack.enter_context(CanonicalWriter(state_out, plan(state_specs), digest=False))
         sums = _Sums(np.zeros(len(updates)))
-        for part in _in_order(job, stack):
+        for part in _in_order(job, stack, job.run):
             for index, data in part.outputs:
                 writer.write(index, data)
             if state_writer is not None:
@@ -114,6 +119,7 @@ def merge(
         convergence_delta=math.sqrt(sums.delta),
         step_norm=math.sqrt(sums.step) if previous is not None else None,
         distances=np.sqrt(sums.distances).tolist(),
+        chosen=chosen,
     )
 
 
@@ -212,6 +218,20 @@ class _Job:
                 merged = self._integers(segment, space)
             part.outputs.append((segment.tensor, merged.view(np.uint8).data))
         return part
+
+    def distances(self, window: list[Segment], space: _Workspace) -> Vector:
+        """The window's share of the squared distances between all updates, shape (K, K), from the differences themselves."""
+        count = len(self.sources)
+        found = np.zeros((count, count))
+        for segment in window:
+            if segment.is_float:
+                values = space.values[: count * segment.count].reshape(count, segment.count)
+                widen(self._read(segment, space), segment.spec.dtype, values)
+                for number in range(count - 1):
+                    with np.errstate(over="ignore"):
+                        away = values[number + 1 :] - values[number]
+                        found[number, number + 1 :] += np.minimum(np.einsum("kf,kf->k", away, away), sys.float_info.max / 4)
+        return found + found.T
 
     def _mean_of_singles(self, segments: list[Segment], space: _Workspace, part: _Part) -> NDArray[np.float32] | None:
         """`_floats` for float32 and a rule that is the mean: twice as fast. None where a measure overflows float32."""
@@ -313,8 +333,14 @@ class _Job:
         return np.where(mean >= high.astype(np.float64), high, np.where(mean <= low.astype(np.float64), low, rounded))
 
 
-def _in_order(job: _Job, stack: ExitStack) -> Iterator[_Part]:
-    """Runs the windows on a few threads and yields them in order, a bounded number in flight."""
+def _squared_distances(job: _Job, stack: ExitStack) -> Vector:
+    with np.errstate(over="ignore"):
+        total = sum(_in_order(job, stack, job.distances), np.zeros((len(job.sources), len(job.sources))))
+    return np.minimum(total, sys.float_info.max / 4)
+
+
+def _in_order(job: _Job, stack: ExitStack, work: Callable[[list[Segment], _Workspace], T]) -> Iterator[T]:
+    """Does `work` for all windows on a few threads and yields what it returns in order, a bounded number in flight."""
     updates = len(job.sources)
     elements = max(1 << 11, min(1 << 20, _WINDOW_ELEMENTS // updates))
     threads = max(1, min(4, os.cpu_count() or 1))
@@ -322,16 +348,16 @@ def _in_order(job: _Job, stack: ExitStack) -> Iterator[_Part]:
     for _ in range(threads):
         spaces.put(_Workspace(updates, elements))
 
-    def run(window: list[Segment]) -> _Part:
+    def run(window: list[Segment]) -> T:
         space = spaces.get()
         try:
-            return job.run(window, space)
+            return work(window, space)
         finally:
             spaces.put(space)
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="merge")
     stack.callback(pool.shutdown, cancel_futures=True)  # before the files that its threads read are closed
-    pending: deque[Future[_Part]] = deque()
+    pending: deque[Future[T]] = deque()
     for window in windows(job.specs, elements):
         pending.append(pool.submit(run, window))
         if len(pending) > 4 * threads:

@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from gridx.aggregation.merge import MergeReport, UpdateUnreadable, merge
+from gridx.aggregation.strategies.krum import TooFewUpdates
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
@@ -18,6 +19,7 @@ from gridx.jobs.models import Attempt, Job, Round, Subtask
 from gridx.jobs.states import lock_job, move
 
 _log = structlog.get_logger()
+_STATE = "strategy.state"
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,21 @@ def _aggregate(work: Work, round_id: int, token: str) -> None:
         updates = _accepted(session, round_id)
         previous = session.scalar(select(Round).where(Round.job_id == job.id, Round.number == round_.number - 1))
     model_key = f"jobs/{job.id}/rounds/{round_.number}-{token[:8]}.pth"
+    state_key: str | None = None
     with work.folder() as folder:
-        merged = _merge(work, job, updates, previous, folder)
+        try:
+            merged = _merge(work, job, updates, previous, folder)
+        except TooFewUpdates as error:
+            _fail(work, round_id, str(error))
+            return
         if merged is None:
             _fail(work, round_id, "too few of the accepted updates could still be read")
             return
         report, used = merged
         work.store.put_file(model_key, folder / "model.pth")
+        if (folder / _STATE).exists():
+            state_key = f"jobs/{job.id}/rounds/{round_.number}-{token[:8]}.state"
+            work.store.put_file(state_key, folder / _STATE)
     with work.database.write() as session:
         job = lock_job(session, job.id)
         lease.give_back(
@@ -73,6 +83,7 @@ def _aggregate(work: Work, round_id: int, token: str) -> None:
             global_model_key=model_key,
             global_model_sha256=report.sha256,
             global_model_bytes=report.size,
+            state_key=state_key,
             updates_used=len(used),
             rows_used=report.rows,
             convergence_delta=report.convergence_delta,
@@ -83,7 +94,11 @@ def _aggregate(work: Work, round_id: int, token: str) -> None:
             return
         for item, distance in zip(used, report.distances, strict=True):
             session.execute(update(Attempt).where(Attempt.id == item.attempt_id).values(distance=distance))
-        stale = _go_on(session, work, job, round_id, report)
+        stale = _go_on(session, work, job, round_id, report, [item.chunk for item in used])
+        if previous is not None and previous.state_key is not None:
+            # The next round starts from the new state alone, and it is larger than the model.
+            session.execute(update(Round).where(Round.id == previous.id).values(state_key=None))
+            stale.append(previous.state_key)
     # The rows no longer point at these files. Should we die here, the sweep finds them.
     for key in stale:
         work.store.delete(key)
@@ -91,18 +106,26 @@ def _aggregate(work: Work, round_id: int, token: str) -> None:
 
 def _merge(work: Work, job: Job, updates: list[_Update], previous: Round | None, folder: Path) -> tuple[MergeReport, list[_Update]] | None:
     """Merge what can be read, in the order of chunks. One unreadable file is dropped by name while the quorum holds."""
-    global_model = None
-    if previous is not None and previous.global_model_key is not None:
-        global_model = folder / "previous.pth"
-        work.store.fetch(previous.global_model_key, global_model)
+    global_model = _fetch_if(work, previous.global_model_key if previous else None, folder / "previous.pth")
+    state = _fetch_if(work, previous.state_key if previous else None, folder / "previous.state")
     used = [item for item in updates if _fetched(work, job, item, folder)]
     while len(used) >= max(1, min(job.min_updates, len(updates))):
         files = [(folder / f"{item.attempt_id}.pth", item.rows) for item in used]
         try:
-            return work.executor.submit(merge, files, global_model, folder / "model.pth", job.strategy, {}, None, None).result(), used
+            merged = work.executor.submit(
+                merge, files, global_model, folder / "model.pth", job.strategy, job.strategy_options, state, folder / _STATE
+            )
+            return merged.result(), used
         except UpdateUnreadable as error:
             bad = used.pop(error.index)
             _log.error("update dropped", job=job.id, chunk=bad.chunk, attempt=bad.attempt_id, reason=str(error))
+    return None
+
+
+def _fetch_if(work: Work, key: str | None, path: Path) -> Path | None:
+    if key is not None:
+        work.store.fetch(key, path)
+        return path
     return None
 
 
@@ -121,12 +144,14 @@ def _fetched(work: Work, job: Job, item: _Update, folder: Path) -> bool:
     return False
 
 
-def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeReport) -> list[str]:
+def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeReport, chunks: list[int]) -> list[str]:
     """Open the next round or end the job. Returns the keys of files that are not needed any more."""
     now = work.clock.now()
     round_ = session.get_one(Round, round_id, populate_existing=True)
     used, delta = round_.updates_used, report.convergence_delta
     text = f"round {round_.number}: {used} updates over {report.rows} rows merged; convergence delta {delta:.6g}"
+    if report.chosen is not None:
+        text += f"; {job.strategy} chose {', '.join(f'chunk {chunks[index]}' for index in report.chosen)}"
     if round_.number < job.rounds:
         chunk_rows = session.scalars(select(Chunk.rows).where(Chunk.job_id == job.id).order_by(Chunk.index)).all()
         rounds.open_round(session, job, round_.number + 1, chunk_rows, round_.reference, now)

@@ -11,6 +11,7 @@ from gridx.accounts.deps import SellerUser
 from gridx.agents import service as agents
 from gridx.agents.deps import CurrentAgent
 from gridx.agents.service import AgentActor
+from gridx.aggregation.strategies.options import parse_options
 from gridx.core.clock import Clock
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep, WriteSession
@@ -222,7 +223,7 @@ def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: flo
         global_model_url=store.signed_get(claim.global_model_key, expires_s, "global_model.pth") if claim.global_model_key else None,
         global_model_sha256=claim.global_model_sha256,
         arguments=claim.arguments,
-        hyperparameters=claim.hyperparameters,
+        hyperparameters=parse_options(claim.strategy, claim.strategy_options).for_script() | claim.hyperparameters,
         round=claim.round_number,
         rounds=claim.rounds,
         chunk=claim.chunk_index,

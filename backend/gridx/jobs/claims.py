@@ -50,6 +50,8 @@ class Claim:
     requirements_key: str | None
     arguments: list[str]
     hyperparameters: dict[str, Any]
+    strategy: str
+    strategy_options: dict[str, Any]
     rounds: int
     chunks: int
     job_seed: int
@@ -172,6 +174,8 @@ def _described(task: Any) -> Select[*tuple[Any, ...]]:
             _jobs.c.requirements_key,
             _jobs.c.arguments,
             _jobs.c.hyperparameters,
+            _jobs.c.strategy,
+            _jobs.c.strategy_options,
             _jobs.c.rounds,
             _jobs.c.chunks,
             _jobs.c.seed.label("job_seed"),

@@ -13,7 +13,7 @@ from gridx.datasets.receive import Form, ReceivedFile
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.scripts import MAX_REQUIREMENTS_BYTES, MAX_SCRIPT_BYTES
 
-_JSON_FIELDS = ("hyperparameters", "needs")
+_JSON_FIELDS = ("hyperparameters", "needs", "strategy_options")
 _PLAIN_FIELDS = (
     "title",
     "chunks",
@@ -48,6 +48,7 @@ UPLOAD_SCHEMA: dict[str, Any] = {
                         "rounds": {"type": "integer", "default": 1},
                         "partitioner": {"type": "string", "default": "iid"},
                         "strategy": {"type": "string", "default": "fedavg"},
+                        "strategy_options": {"type": "string", "description": "a JSON object, the strategy's own options"},
                         "time_limit_s": {"type": "integer", "default": 3600},
                         "min_updates": {"type": "integer"},
                         "seed": {"type": "integer"},

@@ -41,6 +41,8 @@ class Job(Leased, Base):
     rounds: Mapped[int]
     partitioner: Mapped[str] = mapped_column(String(32))
     strategy: Mapped[str] = mapped_column(String(32))
+    strategy_options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    """As validated, the defaults filled in: what a later version's defaults are does not change a running job."""
     seed: Mapped[int]
     min_updates: Mapped[int]
     keep_updates: Mapped[bool] = mapped_column(default=False)

@@ -75,6 +75,8 @@ class JobOptions(BaseModel):
     rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 1
     partitioner: Annotated[Text, Field(max_length=32)] = "iid"
     strategy: Annotated[Text, Field(max_length=32)] = "fedavg"
+    strategy_options: Hyperparameters = {}
+    """The strategy's own, see docs/algorithms.md."""
     hyperparameters: Hyperparameters = {}
     time_limit_s: Annotated[int, Field(ge=10, le=MAX_TIME_LIMIT_S)] = 3600
     needs: Needs = Needs()
@@ -196,6 +198,8 @@ class JobSummary(BaseModel):
 
 class JobView(JobSummary):
     arguments: list[str]
+    strategy_options: dict[str, Any]
+    """With their defaults."""
     hyperparameters: dict[str, Any]
     time_limit_s: int
     needs: Needs

@@ -54,6 +54,16 @@ def check_script(code: bytes) -> list[str]:
     return []
 
 
+def strategy_hints(strategy: str, code: bytes) -> list[str]:
+    """What a script would have to read for the strategy to mean anything, where it does not."""
+    wanted = {"fedprox": (b"proximal_term", b"'mu'", b'"mu"'), "diloco": (b"local_steps",)}.get(strategy, ())
+    if not wanted or any(word in code for word in wanted):
+        return []
+    if strategy == "fedprox":
+        return ["the script reads neither gridx_task.proximal_term() nor 'mu': fedprox will be plain averaging; add the term to its loss"]
+    return ["the script does not read hyperparameters()['local_steps']: diloco expects that many optimizer steps a round"]
+
+
 def check_requirements(text: bytes) -> list[str]:
     """The requirements of a file, one canonical line each. Comments and blank lines are dropped.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import structlog
+from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -18,6 +19,7 @@ from gridx.accounts.service import Actor
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
 from gridx.aggregation.strategies.options import OPTIONS as STRATEGY_OPTIONS
+from gridx.aggregation.strategies.options import parse_options
 from gridx.core.db import Database
 from gridx.core.errors import GridxError, Invalid, NotFound
 from gridx.core.settings import Settings
@@ -27,7 +29,7 @@ from gridx.datasets.partitioners import PARTITIONERS
 from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job
 from gridx.jobs.schemas import JobOptions
-from gridx.jobs.scripts import check_requirements, check_script
+from gridx.jobs.scripts import check_requirements, check_script, strategy_hints
 from gridx.jobs.states import JOB_ENDS, lock_job, record
 from gridx.ledger import accounts as ledger_accounts
 from gridx.ledger import transfers as ledger
@@ -88,14 +90,34 @@ def check_options(options: JobOptions) -> None:
     problems: list[str] = []
     if options.partitioner not in PARTITIONERS:
         problems.append(f"partitioner: {options.partitioner!r} is not one of {', '.join(PARTITIONERS)}")
-    if options.strategy not in STRATEGY_OPTIONS:
-        problems.append(f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGY_OPTIONS)}")
+    problems += _strategy_problems(options)
     if options.min_updates is not None and options.min_updates > options.chunks:
         problems.append(f"min_updates: {options.min_updates} is more than the {options.chunks} chunks")
     if any("\x00" in argument for argument in options.arguments):
         problems.append("arguments: NUL is not allowed")
     if problems:
         raise Invalid("; ".join(problems))
+
+
+def _strategy_problems(options: JobOptions) -> list[str]:
+    if options.strategy not in STRATEGY_OPTIONS:
+        return [f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGY_OPTIONS)}"]
+    try:
+        parsed = parse_options(options.strategy, options.strategy_options)
+    except ValidationError as error:
+        return [f"strategy_options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+    problems: list[str] = []
+    if options.chunks < (least := parsed.least_updates()):
+        problems.append(f"strategy_options.f: with it {options.strategy} needs {least} chunks or more; this job has {options.chunks}")
+    if options.strategy == "diloco" and options.rounds == 1:
+        problems.append("rounds: diloco keeps a momentum from round to round; it needs 2 rounds or more")
+    return problems
+
+
+def _min_updates(options: JobOptions) -> int:
+    """A round that closes with fewer updates than the strategy needs could not be merged."""
+    least = parse_options(options.strategy, options.strategy_options).least_updates()
+    return max(options.min_updates or options.chunks, least)
 
 
 def check_order(database: Database, actor: Actor, options: JobOptions, script: bytes, requirements: bytes) -> None:
@@ -141,7 +163,7 @@ def submit(database: Database, store: ObjectStore, actor: Actor, order: Submissi
     """
     options = order.options
     check_options(options)
-    warnings = check_script(order.script)
+    warnings = check_script(order.script) + strategy_hints(options.strategy, order.script)
     requirements = check_requirements(order.requirements)
     with database.read() as session:
         earlier = replayed(session, actor, order.idempotency_key, order.request_hash, now, settings)
@@ -253,8 +275,9 @@ def _insert(
         rounds=options.rounds,
         partitioner=options.partitioner,
         strategy=options.strategy,
+        strategy_options=parse_options(options.strategy, options.strategy_options).model_dump(),
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
-        min_updates=options.min_updates or options.chunks,
+        min_updates=_min_updates(options),
         keep_updates=options.keep_updates,
         time_limit_s=options.time_limit_s,
         needs=options.needs.model_dump(),

@@ -22,7 +22,7 @@ from gridx.aggregation import sources
 from gridx.aggregation.canonical import NotCanonical
 from gridx.aggregation.merge import NoRows, UpdateUnreadable, merge
 from gridx.aggregation.precision import narrow, tree_sum
-from gridx.aggregation.strategies.base import Block, Vector
+from gridx.aggregation.strategies.base import Block, Strategy, Vector
 from gridx.aggregation.strategies.options import UnknownStrategy
 from gridx.aggregation.summary import UpdateCaps
 from gridx.aggregation.update_file import inspect_update
@@ -282,10 +282,9 @@ class TestRefusals:
             merge(updates, None, tmp_path / "out.pth", "fedavg", {"mu": 1})
 
 
-class Momentum:
-    """A server optimiser as one is going to be written: state, previous model, statistics left alone."""
+class Momentum(Strategy):
+    """A server optimiser by hand: state, previous model, statistics left alone."""
 
-    is_mean = False
     state_names = ("momentum", "count")
 
     def combine(self, block: Block) -> Vector:
