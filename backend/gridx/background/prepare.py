@@ -6,8 +6,9 @@ from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
 from gridx.datasets.csv_records import CsvScan
+from gridx.datasets.labels import LabelsUnusable
 from gridx.datasets.models import Chunk, Dataset
-from gridx.datasets.partitioners import TooFewRows
+from gridx.datasets.partitioners import TooFewRows, Undealable
 from gridx.datasets.splitting import SourceChanged, split
 from gridx.jobs import rounds
 from gridx.jobs.models import Job
@@ -37,8 +38,10 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         try:
             work.store.fetch(dataset.object_key, source)
             found = CsvScan.from_json(dataset.scan)
-            done = work.executor.submit(split, source, found, job.partitioner, job.chunks, job.seed, folder / "chunks").result()
-        except (SourceChanged, TooFewRows, NotFound) as error:
+            done = work.executor.submit(
+                split, source, found, job.partitioner, job.chunks, job.seed, folder / "chunks", job.partitioner_options
+            ).result()
+        except (SourceChanged, TooFewRows, Undealable, LabelsUnusable, NotFound) as error:
             _fail(work, job_id, f"the dataset could not be split: {error}")
             return
         prefix = f"jobs/{job_id}/chunks/{token[:8]}"

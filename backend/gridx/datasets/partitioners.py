@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_CHUNKS: Final = 1 << 16
+_TRIES: Final = 100
 
 Deal = NDArray[np.uint8 | np.uint16]
 
@@ -29,6 +30,10 @@ class UnknownPartitioner(ValueError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no partitioner is called {name!r}; there are: {', '.join(sorted(PARTITIONERS))}")
+
+
+class Undealable(ValueError):
+    """These rows can not be dealt in the way that was asked for; the message says why, and what to change."""
 
 
 class Partitioner(Protocol):
@@ -50,7 +55,7 @@ def deal(
     options: Mapping[str, Any] | None = None,
     labels: NDArray[Any] | None = None,
 ) -> Deal | None:
-    """The chunk of each row as `Partitioner` says; raises TooFewRows, UnknownPartitioner, ValueError for bad counts."""
+    """The chunk of each row as `Partitioner` says; raises TooFewRows, UnknownPartitioner, Undealable, ValueError for bad counts."""
     if partitioner not in PARTITIONERS:
         raise UnknownPartitioner(partitioner)
     if not 1 <= chunks <= MAX_CHUNKS:
@@ -85,13 +90,91 @@ def _contiguous(rows: int, chunks: int, seed: int, options: Mapping[str, Any], l
 
 def _iid(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
     """A seeded shuffle of balanced chunk numbers: each chunk is a uniform sample, sizes as in `contiguous`."""
-    kind = np.uint8 if chunks <= 256 else np.uint16
-    dealt = np.repeat(np.arange(chunks, dtype=kind), contiguous_sizes(rows, chunks))
-    np.random.Generator(np.random.PCG64(seed)).shuffle(dealt)
+    dealt = np.repeat(np.arange(chunks, dtype=_kind(chunks)), contiguous_sizes(rows, chunks))
+    _random(seed).shuffle(dealt)
     return dealt
+
+
+def _stratified(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
+    """Each value's rows are shuffled and dealt in turn, so that every chunk has its share of each, give or take a row."""
+    drawn, values = _random(seed), _needed(labels)
+    order = drawn.permutation(rows)
+    order = order[np.argsort(values[order], kind="stable")]
+    dealt = np.empty(rows, dtype=_kind(chunks))
+    dealt[order] = np.arange(rows) % chunks
+    return dealt
+
+
+def _dirichlet(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
+    """Each value's rows go to the chunks in proportions drawn from Dirichlet(alpha), Hsu et al. 2019; drawn anew while a chunk is empty."""
+    drawn, values = _random(seed), _needed(labels)
+    order = np.argsort(values, kind="stable")
+    borders = np.flatnonzero(np.diff(values[order])) + 1
+    dealt = np.empty(rows, dtype=_kind(chunks))
+    for _ in range(_TRIES):
+        for places in np.split(order, borders):
+            shares = drawn.dirichlet(np.full(chunks, float(options["alpha"])))
+            cuts = np.round(np.cumsum(shares)[:-1] * len(places)).astype(np.int64)
+            dealt[drawn.permutation(places)] = np.searchsorted(cuts, np.arange(len(places)), side="right")
+        if np.bincount(dealt, minlength=chunks).all():
+            return dealt
+    raise Undealable(
+        f"with alpha {options['alpha']:g}, {chunks} chunks always left one without a row; raise alpha, or ask for fewer chunks"
+    )
+
+
+def _shards(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
+    """The rows sorted by value are cut into equal shards, and each chunk is dealt some of them: McMahan et al. 2017, section 3."""
+    drawn, values, each = _random(seed), _needed(labels), int(options["shards_per_chunk"])
+    if rows < chunks * each:
+        raise Undealable(f"{rows} rows can not be cut into {chunks} x {each} shards; ask for fewer of either")
+    owners = drawn.permutation(np.repeat(np.arange(chunks, dtype=_kind(chunks)), each))
+    dealt = np.empty(rows, dtype=_kind(chunks))
+    dealt[np.argsort(values, kind="stable")] = np.repeat(owners, contiguous_sizes(rows, chunks * each))
+    return dealt
+
+
+def _by_column(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
+    """One value of the column for each chunk, in the order of the values: a hospital, a user, a year."""
+    values = _needed(labels)
+    count = int(values.max()) + 1
+    if count != chunks:
+        raise Undealable(f"the column {options['column']!r} holds {count} different values; by_column needs as many chunks, not {chunks}")
+    return values.astype(_kind(chunks))
+
+
+def _sizes(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
+    """As `iid`, with the sizes in the proportions that were asked for."""
+    shares = np.array(options["proportions"], dtype=np.float64)
+    borders = np.round(np.cumsum(shares) / shares.sum() * rows).astype(np.int64)
+    counts = np.diff(borders, prepend=0)
+    if not counts.all():
+        raise Undealable(f"the proportions leave chunk {int(np.argmin(counts))} without a single one of the {rows} rows")
+    dealt = np.repeat(np.arange(chunks, dtype=_kind(chunks)), counts)
+    _random(seed).shuffle(dealt)
+    return dealt
+
+
+def _random(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _kind(chunks: int) -> type[np.uint8 | np.uint16]:
+    return np.uint8 if chunks <= 256 else np.uint16
+
+
+def _needed(labels: NDArray[Any] | None) -> NDArray[Any]:
+    if labels is None:
+        raise ValueError("this partitioner needs the values of a column")
+    return labels
 
 
 PARTITIONERS: dict[str, Partitioner] = {
     "iid": _iid,
     "contiguous": _contiguous,
+    "stratified": _stratified,
+    "dirichlet": _dirichlet,
+    "shards": _shards,
+    "by_column": _by_column,
+    "sizes": _sizes,
 }

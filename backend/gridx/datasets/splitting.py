@@ -80,8 +80,14 @@ def split(
 ) -> SplitResult:
     """Writes `chunk-00000.csv`, ... and `rows.map` into `out_dir` (made if absent), all of them or none.
 
-    `scan` is what `csv_records.scan` said of `source`. Raises TooFewRows, UnknownPartitioner, SourceChanged, OSError.
+    `scan` is what `csv_records.scan` said of `source`. `labels` are read from the options' column when not given. Raises TooFewRows,
+    UnknownPartitioner, Undealable, LabelsUnusable, SourceChanged, OSError.
     """
+    column = (options or {}).get("column")
+    if column is not None and labels is None:
+        from gridx.datasets.labels import read_labels  # brings pandas, which most jobs need not wait for
+
+        labels = read_labels(source, scan, column)
     dealt = deal(partitioner, scan.rows, chunks, seed, options, labels)
     sizes = chunk_sizes(dealt, scan.rows, chunks)
     out_dir.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from gridx.datasets.receive import Form, ReceivedFile
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.scripts import MAX_REQUIREMENTS_BYTES, MAX_SCRIPT_BYTES
 
-_JSON_FIELDS = ("hyperparameters", "needs", "strategy_options")
+_JSON_FIELDS = ("hyperparameters", "needs", "strategy_options", "partitioner_options")
 _PLAIN_FIELDS = (
     "title",
     "chunks",
@@ -47,6 +47,7 @@ UPLOAD_SCHEMA: dict[str, Any] = {
                         "chunks": {"type": "integer", "default": 5},
                         "rounds": {"type": "integer", "default": 1},
                         "partitioner": {"type": "string", "default": "iid"},
+                        "partitioner_options": {"type": "string", "description": "a JSON object, the partitioner's own options"},
                         "strategy": {"type": "string", "default": "fedavg"},
                         "strategy_options": {"type": "string", "description": "a JSON object, the strategy's own options"},
                         "time_limit_s": {"type": "integer", "default": 3600},

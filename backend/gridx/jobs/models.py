@@ -40,6 +40,7 @@ class Job(Leased, Base):
     chunks: Mapped[int]
     rounds: Mapped[int]
     partitioner: Mapped[str] = mapped_column(String(32))
+    partitioner_options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     strategy: Mapped[str] = mapped_column(String(32))
     strategy_options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     """As validated, the defaults filled in: what a later version's defaults are does not change a running job."""

@@ -74,6 +74,8 @@ class JobOptions(BaseModel):
     chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 5
     rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 1
     partitioner: Annotated[Text, Field(max_length=32)] = "iid"
+    partitioner_options: Hyperparameters = {}
+    """The partitioner's own, see docs/algorithms.md."""
     strategy: Annotated[Text, Field(max_length=32)] = "fedavg"
     strategy_options: Hyperparameters = {}
     """The strategy's own, see docs/algorithms.md."""
@@ -198,6 +200,8 @@ class JobSummary(BaseModel):
 
 class JobView(JobSummary):
     arguments: list[str]
+    partitioner_options: dict[str, Any]
+    """With their defaults."""
     strategy_options: dict[str, Any]
     """With their defaults."""
     hyperparameters: dict[str, Any]

@@ -24,8 +24,8 @@ from gridx.core.db import Database
 from gridx.core.errors import GridxError, Invalid, NotFound
 from gridx.core.settings import Settings
 from gridx.core.wakeup import notify
+from gridx.datasets import partitioner_options
 from gridx.datasets.models import Dataset
-from gridx.datasets.partitioners import PARTITIONERS
 from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job
 from gridx.jobs.schemas import JobOptions
@@ -88,8 +88,7 @@ def price_of(options: JobOptions) -> tuple[int, int]:
 def check_options(options: JobOptions) -> None:
     """Rules between fields. Raises Invalid naming every field that is wrong."""
     problems: list[str] = []
-    if options.partitioner not in PARTITIONERS:
-        problems.append(f"partitioner: {options.partitioner!r} is not one of {', '.join(PARTITIONERS)}")
+    problems += _partitioner_problems(options)
     problems += _strategy_problems(options)
     if options.min_updates is not None and options.min_updates > options.chunks:
         problems.append(f"min_updates: {options.min_updates} is more than the {options.chunks} chunks")
@@ -99,13 +98,28 @@ def check_options(options: JobOptions) -> None:
         raise Invalid("; ".join(problems))
 
 
+def _partitioner_problems(options: JobOptions) -> list[str]:
+    if options.partitioner not in partitioner_options.OPTIONS:
+        return [f"partitioner: {options.partitioner!r} is not one of {', '.join(partitioner_options.OPTIONS)}"]
+    try:
+        parsed = partitioner_options.parse_options(options.partitioner, options.partitioner_options)
+    except ValidationError as error:
+        return _named("partitioner_options", error)
+    problem = parsed.problem(options.chunks)
+    return [f"partitioner_options.{problem}"] if problem else []
+
+
+def _named(field: str, error: ValidationError) -> list[str]:
+    return [f"{field}.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+
+
 def _strategy_problems(options: JobOptions) -> list[str]:
     if options.strategy not in STRATEGY_OPTIONS:
         return [f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGY_OPTIONS)}"]
     try:
         parsed = parse_options(options.strategy, options.strategy_options)
     except ValidationError as error:
-        return [f"strategy_options.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+        return _named("strategy_options", error)
     problems: list[str] = []
     if options.chunks < (least := parsed.least_updates()):
         problems.append(f"strategy_options.f: with it {options.strategy} needs {least} chunks or more; this job has {options.chunks}")
@@ -240,6 +254,9 @@ def _usable_dataset(session: Session, actor: Actor, order: Submission) -> Datase
         raise NotFound(f"you have no dataset {order.dataset_id}")
     if dataset.rows < order.options.chunks:
         raise TooFewRows(f"chunks: the dataset has {dataset.rows} rows, too few for {order.options.chunks} chunks")
+    column = order.options.partitioner_options.get("column")
+    if column is not None and column not in dataset.columns:
+        raise Invalid(f"partitioner_options.column: the dataset has no column {column!r}; it has: {', '.join(dataset.columns[:50])}"[:2000])
     return dataset
 
 
@@ -274,6 +291,7 @@ def _insert(
         chunks=options.chunks,
         rounds=options.rounds,
         partitioner=options.partitioner,
+        partitioner_options=partitioner_options.parse_options(options.partitioner, options.partitioner_options).model_dump(),
         strategy=options.strategy,
         strategy_options=parse_options(options.strategy, options.strategy_options).model_dump(),
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),

@@ -54,6 +54,7 @@ def job_view(session: Session, job: Job, round_number: int | None, now: datetime
     return JobView(
         **_summary(job, name, done, _started(session, [job.id]).get(job.id)),
         arguments=job.arguments,
+        partitioner_options=job.partitioner_options,
         strategy_options=job.strategy_options,
         hyperparameters=job.hyperparameters,
         time_limit_s=job.time_limit_s,

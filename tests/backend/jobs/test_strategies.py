@@ -110,3 +110,36 @@ class TestForm:
     def test_a_round_cannot_close_with_fewer_updates_than_the_rule_needs(self, world: World, buyer: Person) -> None:
         job_id = world.job(buyer, chunks=6, strategy="krum", min_updates=1)
         assert world.view(buyer, job_id)["min_updates"] == 5
+
+
+class TestPartitioners:
+    def test_a_stratified_job_gives_each_chunk_every_class(self, world: World, buyer: Person) -> None:
+        job_id = world.job(buyer, chunks=3, partitioner="stratified", partitioner_options='{"column": "y"}')
+        assert world.view(buyer, job_id)["partitioner_options"] == {"column": "y"}
+        agent = world.agent("a")
+        for _ in range(3):
+            task = agent.request()
+            rows = world.api.get(task["chunk_data_url"]).content.decode().split()[1:]
+            assert {row.split(",")[1] for row in rows} == {"0", "1", "2"}
+            agent.finish(weights())
+
+    @pytest.mark.parametrize(("fields", "words"), [
+        ({"partitioner": "random"}, "partitioner: 'random' is not one of iid, contiguous, stratified"),
+        ({"partitioner": "stratified"}, "partitioner_options.column: Field required"),
+        ({"partitioner": "stratified", "partitioner_options": '{"column": "z"}'}, "the dataset has no column 'z'; it has: x, y"),
+        ({"partitioner": "dirichlet", "partitioner_options": '{"column": "y", "alpha": -1}'}, "partitioner_options.alpha: "),
+        ({"partitioner": "sizes", "partitioner_options": '{"proportions": [1, 2]}'}, "2 numbers for 5 chunks"),
+    ])  # fmt: skip
+    def test_refused_by_name_before_credits_move(self, world: World, buyer: Person, fields: dict[str, Any], words: str) -> None:
+        before = world.credits(buyer)
+        answer = world.submit(buyer, **fields)
+        assert answer.status_code == 422, answer.text
+        assert words in answer.json()["detail"]
+        assert world.credits(buyer) == before
+
+    def test_what_only_the_rows_tell_fails_the_job_and_gives_the_credits_back(self, world: World, buyer: Person) -> None:
+        job_id = world.job(buyer, chunks=5, partitioner="by_column", partitioner_options='{"column": "y"}')
+        view = world.view(buyer, job_id)
+        assert view["status"] == "FAILED"
+        assert "holds 3 different values" in view["reason"]
+        assert world.credits(buyer) == 100

@@ -1,7 +1,5 @@
 """Coordinate-wise median, Yin et al. 2018, "Byzantine-Robust Distributed Learning", Definition 1. Row counts are ignored."""
 
-from typing import cast
-
 import numpy as np
 
 from gridx.aggregation.strategies.base import Block, Strategy, Vector
@@ -15,4 +13,4 @@ class FedMedian(Strategy):
         self.options = options
 
     def combine(self, block: Block) -> Vector:
-        return cast("Vector", np.median(block.values, axis=0))
+        return np.median(block.values, axis=0)
