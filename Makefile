@@ -78,11 +78,11 @@ dev: setup
 	$(BIN)/python scripts/up.py --dev $(UP_ARGS)
 
 test: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 15 $(PYTEST_ARGS)
 
 test-long: export GRIDX_HYPOTHESIS = long
 test-long: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile --timeout 1800 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 15 --timeout 1800 $(PYTEST_ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

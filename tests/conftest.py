@@ -41,6 +41,15 @@ def _take_down() -> None:
         session.end()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with the most patience first: one of them, begun last, would keep a single core busy at the end."""
+    patience: dict[Path, float] = {}
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        patience[item.path] = max(patience.get(item.path, 0.0), float(marker.args[0]) if marker else 0.0)
+    items.sort(key=lambda item: -patience[item.path])
+
+
 def pytest_report_header() -> str:
     wanted = ", ".join(sorted(needs.required())) or "nothing (what is missing is skipped by name)"
     return f"required of this machine: {wanted}"
