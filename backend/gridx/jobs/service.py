@@ -124,7 +124,7 @@ def _strategy_problems(options: JobOptions) -> list[str]:
     if options.chunks < (least := parsed.least_updates()):
         problems.append(f"strategy_options.f: with it {options.strategy} needs {least} chunks or more; this job has {options.chunks}")
     if options.strategy == "diloco" and options.rounds == 1:
-        problems.append("rounds: diloco keeps a momentum from round to round; it needs 2 rounds or more")
+        problems.append("rounds: diloco keeps a momentum from round to round and needs 2 rounds or more")
     return problems
 
 

@@ -3,6 +3,7 @@ import { useSearchParams } from "react-router";
 import { count, metric, percent, plural } from "@/shared/format/numbers";
 import { duration, secondsBetween } from "@/shared/format/times";
 import { plainName } from "@/shared/format/text";
+import { partitionerInWords, strategyInWords } from "@/shared/learning/words";
 import { useMe } from "@/shared/api/session";
 import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table, type Series } from "@/shared/ui";
 import type { Measure } from "./chartSeries";
@@ -82,7 +83,7 @@ function Compared({ jobs }: { jobs: [Job, Job] }) {
           rows={FACTS}
           rowKey={(row) => row.name}
           columns={[
-            { key: "name", header: "What", hideHeader: true, isTitle: true, cell: (row) => row.name },
+            { key: "name", header: "What", hideHeader: true, isTitle: true, cell: (row) => nameOf(row, jobs) },
             { key: "one", header: `Job ${one.id}`, align: "right", cell: (row) => row.of(one) },
             { key: "two", header: `Job ${two.id}`, align: "right", cell: (row) => row.of(two) },
           ]}
@@ -94,15 +95,33 @@ function Compared({ jobs }: { jobs: [Job, Job] }) {
 
 const lastClosed = (job: Job) => job.round_list.findLast((round) => round.closed_at);
 
-const FACTS: { name: string; of: (job: Job) => string }[] = [
+/** A setting that differs is marked: it may be why the results do. */
+function nameOf(row: Fact, [one, two]: [Job, Job]) {
+  return (
+    <>
+      {row.name} {row.isSetting && row.of(one) !== row.of(two) && <span className={styles.differs}>differs</span>}
+    </>
+  );
+}
+
+interface Fact {
+  name: string;
+  of: (job: Job) => string;
+  /** Ordered, not found. */
+  isSetting?: true;
+}
+
+const FACTS: Fact[] = [
   { name: "State", of: (job) => jobLook(job)[0] },
-  { name: "Dataset", of: (job) => plainName(job.dataset_name).slice(0, 60) },
+  { name: "Dataset", of: (job) => plainName(job.dataset_name).slice(0, 60), isSetting: true },
   { name: "Rounds done", of: (job) => `${job.round_list.filter((round) => round.closed_at).length} of ${job.rounds}` },
-  { name: "Chunks", of: (job) => count(job.chunks) },
+  { name: "Chunks", of: (job) => count(job.chunks), isSetting: true },
+  { name: "Learns by", of: (job) => strategyInWords(job.strategy, job.strategy_options), isSetting: true },
+  { name: "Rows dealt", of: (job) => partitionerInWords(job.partitioner, job.partitioner_options).slice(0, 200), isSetting: true },
   { name: "Accuracy at the end", of: (job) => percent(lastClosed(job)?.mean_accuracy) },
   { name: "Loss at the end", of: (job) => metric(lastClosed(job)?.mean_loss) },
   { name: "Convergence delta", of: (job) => metric(lastClosed(job)?.convergence_delta) },
-  { name: "Hyperparameters", of: (job) => plainName(JSON.stringify(job.hyperparameters)).slice(0, 200) },
+  { name: "Hyperparameters", of: (job) => plainName(JSON.stringify(job.hyperparameters)).slice(0, 200), isSetting: true },
   { name: "Paid", of: (job) => plural(job.paid, "credit") },
   { name: "Took", of: (job) => (job.finished_at ? duration(secondsBetween(job.created_at, job.finished_at)) : "–") },
 ];

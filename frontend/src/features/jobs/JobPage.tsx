@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { count, plural } from "@/shared/format/numbers";
 import { plainName, sentence } from "@/shared/format/text";
+import { strategyLabel } from "@/shared/learning/words";
 import { CodeBlock, PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
 import { ArtifactsCard } from "./ArtifactsCard";
 import { ChartCard } from "./ChartCard";
@@ -48,7 +49,7 @@ function JobView({ job, shown }: { job: Job; shown: number }) {
           <>
             <JobPill job={job} />
             <span>
-              {job.strategy === "fedavg" ? "FedAvg" : job.strategy} · {plural(job.chunks, "chunk")} · <Plain max={40}>{job.dataset_name}</Plain>
+              {strategyLabel(job.strategy)} · {plural(job.chunks, "chunk")} · <Plain max={40}>{job.dataset_name}</Plain>
             </span>
             <Clock job={job} />
             {left !== null && <span>{leftInWords(left)}</span>}

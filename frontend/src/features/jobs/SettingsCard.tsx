@@ -1,6 +1,7 @@
 import { bytes, count, plural } from "@/shared/format/numbers";
 import { duration } from "@/shared/format/times";
 import { sentence } from "@/shared/format/text";
+import { partitionerInWords, strategyInWords } from "@/shared/learning/words";
 import { Card, Facts, Plain, Time } from "@/shared/ui";
 import styles from "./Job.module.css";
 import type { Job } from "./queries";
@@ -16,7 +17,8 @@ export function SettingsCard({ job }: { job: Job }) {
           ["Submitted", <Time key="at" at={job.created_at} />],
           ["Dataset", <Plain key="data" max={60}>{job.dataset_name}</Plain>],
           ["Work", `${plural(job.rounds, "round")} × ${plural(job.chunks, "chunk")}`],
-          ["Rows dealt", job.partitioner],
+          ["Learns by", <Plain key="strategy">{strategyInWords(job.strategy, job.strategy_options)}</Plain>],
+          ["Rows dealt", <Plain key="partitioner">{partitionerInWords(job.partitioner, job.partitioner_options)}</Plain>],
           ["Time limit", duration(job.time_limit_s)],
           ["Updates a round needs", job.min_updates === job.chunks ? "all" : count(job.min_updates)],
           ["Machines need", needs.length > 0 ? needs.join(", ") : "nothing special"],

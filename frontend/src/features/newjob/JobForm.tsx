@@ -5,11 +5,14 @@ import { sentence } from "@/shared/format/text";
 import { Button, cx, Field, PageHeader, toast } from "@/shared/ui";
 import { Agents } from "./Agents";
 import { DataSection } from "./DataSection";
+import { DealSection } from "./DealSection";
 import { problemsOf, requestOf, type Draft, type Errors } from "./draft";
 import { loadExample } from "./example";
 import { sortFile } from "./files";
+import { LearnSection } from "./LearnSection";
 import { MoreSection } from "./MoreSection";
 import styles from "./NewJob.module.css";
+import { misfits, optionFields } from "./options";
 import { PlanSection } from "./PlanSection";
 import { useSubmit } from "./queries";
 import { ScriptSection } from "./ScriptSection";
@@ -47,7 +50,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
   const upload = useUpload((dataset) => update({ dataset }));
 
   const problems = problemsOf(draft);
-  const { errors, other } = withServer(wasSent ? problems : {}, submit.error);
+  const { errors, other } = withServer(wasSent ? problems : misfits(draft), submit.error, draft);
 
   const take = async (files: Iterable<File>) => {
     const problemsOfFiles: string[] = [];
@@ -69,7 +72,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
     setWasSent(true);
     if (Object.keys(problems).length > 0) {
       const form = event.currentTarget;
-      requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+      requestAnimationFrame(() => focusOn(form.querySelector<HTMLElement>('[aria-invalid="true"]')));
       return;
     }
     submit.mutate(requestOf(draft), {
@@ -120,6 +123,8 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
           <ScriptSection draft={draft} update={update} errors={errors} take={(files) => void take(files)} refused={refused} />
           <DataSection draft={draft} update={update} error={errors.dataset} upload={upload} take={(files) => void take(files)} />
           <PlanSection draft={draft} update={update} errors={errors} />
+          <LearnSection draft={draft} update={update} errors={errors} />
+          <DealSection draft={draft} update={update} errors={errors} columns={draft.dataset?.columns ?? upload.start?.columns ?? []} />
           <MoreSection draft={draft} update={update} errors={errors} />
         </div>
         <aside className={styles.aside} aria-label="Price and machines">
@@ -132,16 +137,23 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
 }
 
 /** What is wrong here, or what the server said; a word about no field in particular stands by the price. */
-function withServer(here: Errors, error: Error | null): { errors: Errors; other: string | null } {
+function withServer(here: Errors, error: Error | null, draft: Draft): { errors: Errors; other: string | null } {
   const errors = { ...here };
   if (error instanceof ApiError && error.status === 401) return { errors, other: "You were logged out meanwhile; submit again" };
   let other: string | null = null;
-  for (const [name, words] of Object.entries(fieldErrors(error, Object.keys(SERVER_FIELDS)))) {
-    const field = SERVER_FIELDS[name];
+  const options = optionFields(draft);
+  for (const [name, words] of Object.entries(fieldErrors(error, [...Object.keys(SERVER_FIELDS), ...options]))) {
+    const field = SERVER_FIELDS[name] ?? options.find((option) => option === name);
     if (field) errors[field] = sentence(words);
     else other = sentence(words);
   }
   return { errors, other };
+}
+
+function focusOn(field: HTMLElement | null): void {
+  const fold = field?.closest("details");
+  if (fold) fold.open = true;
+  field?.focus();
 }
 
 function ExampleButton({ load }: { load: () => Promise<void> }) {

@@ -1,4 +1,7 @@
 import type { Body } from "@/shared/api/types";
+import { partitionerCalled } from "@/shared/learning/partitioners";
+import { strategyCalled } from "@/shared/learning/strategies";
+import { optionProblems, partitionerOptionsOf, strategyOptionsOf, textsOf, type OptionField, type Texts } from "./options";
 
 type JobRequest = Body<"JobRequest">;
 export type Dataset = Body<"DatasetOut">;
@@ -14,6 +17,10 @@ export interface Draft {
   rounds: string;
   chunks: string;
   hours: string;
+  strategy: string;
+  strategyOptions: Texts;
+  partitioner: string;
+  partitionerOptions: Texts;
   args: string;
   hyperparameters: string;
   minUpdates: string;
@@ -34,6 +41,10 @@ export const EMPTY: Draft = {
   rounds: "3",
   chunks: "5",
   hours: "1",
+  strategy: "fedavg",
+  strategyOptions: {},
+  partitioner: "iid",
+  partitionerOptions: {},
   args: "",
   hyperparameters: "",
   minUpdates: "",
@@ -44,13 +55,13 @@ export const EMPTY: Draft = {
   keepUpdates: false,
 };
 
-export type Errors = Partial<Record<keyof Draft, string>>;
+export type Errors = Partial<Record<keyof Draft | OptionField, string>>;
 
 const GIB = 2 ** 30;
 
 /** What still keeps the form from being sent, beside the field it belongs to. */
 export function problemsOf(draft: Draft): Errors {
-  const found: Errors = {};
+  const found: Errors = optionProblems(draft);
   if (!draft.title.trim()) found.title = "Give the job a name";
   if (!draft.script.trim()) found.script = "Choose a training script";
   if (!draft.dataset) found.dataset = "Upload a CSV, or choose one that you uploaded before";
@@ -98,8 +109,10 @@ export function requestOf(draft: Draft): JobRequest {
     seed: draft.seed.trim() ? Number(draft.seed) : null,
     needs: needsOf(draft),
     keep_updates: draft.keepUpdates,
-    partitioner: "iid",
-    strategy: "fedavg",
+    partitioner: draft.partitioner,
+    partitioner_options: partitionerOptionsOf(draft),
+    strategy: draft.strategy,
+    strategy_options: strategyOptionsOf(draft),
     require_idle: false,
   };
 }
@@ -116,6 +129,10 @@ export function draftOf(job: Body<"JobView">, script: string, requirements: stri
     rounds: String(job.rounds),
     chunks: String(job.chunks),
     hours: String(+(job.time_limit_s / 3600).toFixed(2)),
+    strategy: job.strategy,
+    strategyOptions: textsOf(strategyCalled(job.strategy)?.options, job.strategy_options),
+    partitioner: job.partitioner,
+    partitionerOptions: textsOf(partitionerCalled(job.partitioner)?.options, job.partitioner_options),
     args: job.arguments.map(quoted).join(" "),
     hyperparameters: Object.keys(job.hyperparameters).length > 0 ? JSON.stringify(job.hyperparameters) : "",
     minUpdates: job.min_updates === job.chunks ? "" : String(job.min_updates),

@@ -16,6 +16,10 @@ export async function loadExample(): Promise<Partial<Draft> & { file: File }> {
     rounds: "5",
     chunks: "3",
     hours: "1",
+    strategy: "fedavg",
+    strategyOptions: {},
+    partitioner: "iid",
+    partitionerOptions: {},
     args: "",
     hyperparameters: '{"epochs": 5, "learning_rate": 0.03}',
     // Its time is fixed, so that an upload of it that was cut is found again.

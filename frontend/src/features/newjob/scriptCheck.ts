@@ -9,6 +9,17 @@ export function checkScript(script: string, rounds: number): Finding[] {
   return [savesModel(code), startsFromGlobalModel(code, rounds), reports(code), ...traps(code)];
 }
 
+/** What a script would have to read for the strategy to mean anything, where it does not: the server's own rule. */
+export function missesStrategy(script: string, strategy: string): string | null {
+  if (strategy === "fedprox" && !/proximal_term|'mu'|"mu"/.test(script)) {
+    return "Your script does not call gridx_task.proximal_term(), so FedProx would be plain averaging. Add the term to its loss";
+  }
+  if (strategy === "diloco" && !script.includes("local_steps")) {
+    return 'Your script does not read gridx_task.hyperparameters()["local_steps"]; DiLoCo expects that many optimizer steps a round';
+  }
+  return null;
+}
+
 function savesModel(code: string): Finding {
   if (!code.includes("model.pth")) {
     return { tone: "problem", text: 'It never mentions model.pth. End with torch.save(model.state_dict(), "model.pth")' };

@@ -1320,10 +1320,24 @@ export interface components {
              */
             partitioner: string;
             /**
+             * Partitioner Options
+             * @default {}
+             */
+            partitioner_options: {
+                [key: string]: unknown;
+            };
+            /**
              * Strategy
              * @default fedavg
              */
             strategy: string;
+            /**
+             * Strategy Options
+             * @default {}
+             */
+            strategy_options: {
+                [key: string]: unknown;
+            };
             /**
              * Hyperparameters
              * @default {}
@@ -1454,6 +1468,14 @@ export interface components {
             finished_at: string | null;
             /** Arguments */
             arguments: string[];
+            /** Partitioner Options */
+            partitioner_options: {
+                [key: string]: unknown;
+            };
+            /** Strategy Options */
+            strategy_options: {
+                [key: string]: unknown;
+            };
             /** Hyperparameters */
             hyperparameters: {
                 [key: string]: unknown;
@@ -3451,8 +3473,12 @@ export interface operations {
                     rounds?: number;
                     /** @default iid */
                     partitioner?: string;
+                    /** @description a JSON object, the partitioner's own options */
+                    partitioner_options?: string;
                     /** @default fedavg */
                     strategy?: string;
+                    /** @description a JSON object, the strategy's own options */
+                    strategy_options?: string;
                     /** @default 3600 */
                     time_limit_s?: number;
                     min_updates?: number;

@@ -1,4 +1,5 @@
 import { useId, type ReactNode } from "react";
+import { cx } from "./cx";
 import styles from "./Field.module.css";
 
 export interface ControlProps {
@@ -39,22 +40,33 @@ export function Field({ label, hint, error, children }: FieldProps) {
 }
 
 /** Choices that exclude each other, as a row of cards. */
-export function Choices<Value extends string>({ legend, name, value, options, onChange }: {
+export function Choices<Value extends string>({ legend, name, value, options, isWide, onChange }: {
   legend: string;
   name: string;
   value: Value;
   options: readonly { value: Value; label: string; hint?: ReactNode }[];
+  /** For hints of a sentence. */
+  isWide?: boolean;
   onChange: (value: Value) => void;
 }) {
+  const id = useId();
   return (
-    <fieldset className={styles.choices}>
+    <fieldset className={cx(styles.choices, isWide && styles.wide)}>
       <legend>{legend}</legend>
       {options.map((option) => (
         <label key={option.value} className={styles.choice}>
-          <input type="radio" name={name} value={option.value} checked={option.value === value} onChange={() => onChange(option.value)} />
+          <input
+            type="radio"
+            name={name}
+            value={option.value}
+            checked={option.value === value}
+            onChange={() => onChange(option.value)}
+            aria-labelledby={`${id}-${option.value}`}
+            aria-describedby={option.hint ? `${id}-${option.value}-hint` : undefined}
+          />
           <span>
-            <b>{option.label}</b>
-            {option.hint && <small>{option.hint}</small>}
+            <b id={`${id}-${option.value}`}>{option.label}</b>
+            {option.hint && <small id={`${id}-${option.value}-hint`}>{option.hint}</small>}
           </span>
         </label>
       ))}
