@@ -47,7 +47,8 @@ def main() -> NoReturn:
     walls = os.environ.get("GRIDX_WALLS")
     if walls:
         _prctl(PR_SET_DUMPABLE, 0)  # no child may trace this process or reach its files under /proc
-    signal.signal(signal.SIGTERM, _give_up)
+    # As PID 1 of a container it gets no signal that it has no handler for: its children cannot end it, the agent kills the container.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if walls else _give_up)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
     woken, wake = os.pipe()
