@@ -53,7 +53,7 @@ class WarmContainer:
         if differences := find_differences(self._container.attrs, asked):
             raise SandboxUnavailable(f"Docker made another container than the one that was asked for: {'; '.join(differences)}")
         streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-        attached: Any = self._client.api.attach_socket(self._container.id, params=streams)
+        attached: Any = self._client.api.attach_socket(self.name, params=streams)
         self._socket = getattr(attached, "_sock", attached)
         assert self._socket is not None
         self._socket.settimeout(None)
