@@ -1,9 +1,13 @@
 """Adaptive server optimisers, Reddi et al. 2021, "Adaptive Federated Optimization", Algorithm 2; its v starts at tau^2."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gridx.aggregation.strategies.base import ServerOptimiser, Vector
-from gridx.aggregation.strategies.options import AdaptiveOptions
+
+if TYPE_CHECKING:
+    from gridx.aggregation.strategies.options import AdaptiveOptions
 
 
 class Adaptive(ServerOptimiser):
@@ -11,7 +15,7 @@ class Adaptive(ServerOptimiser):
 
     state_names = ("first", "second")
 
-    def __init__(self, options: AdaptiveOptions) -> None:
+    def __init__(self, options: "AdaptiveOptions") -> None:
         self.options = options
 
     def step(self, previous: Vector, mean: Vector, state: dict[str, Vector]) -> Vector:

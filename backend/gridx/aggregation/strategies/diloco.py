@@ -1,7 +1,11 @@
 """DiLoCo, Douillard et al. 2023, "Distributed Low-Communication Training of Language Models", Algorithm 1."""
 
+from typing import TYPE_CHECKING
+
 from gridx.aggregation.strategies.base import ServerOptimiser, Vector
-from gridx.aggregation.strategies.options import DiLoCoOptions
+
+if TYPE_CHECKING:
+    from gridx.aggregation.strategies.options import DiLoCoOptions
 
 
 class DiLoCo(ServerOptimiser):
@@ -9,7 +13,7 @@ class DiLoCo(ServerOptimiser):
 
     state_names = ("momentum",)
 
-    def __init__(self, options: DiLoCoOptions) -> None:
+    def __init__(self, options: "DiLoCoOptions") -> None:
         self.options = options
 
     def step(self, previous: Vector, mean: Vector, state: dict[str, Vector]) -> Vector:

@@ -1,7 +1,11 @@
 """Federated Averaging, McMahan et al. 2017, "Communication-Efficient Learning of Deep Networks", Algorithm 1."""
 
+from typing import TYPE_CHECKING
+
 from gridx.aggregation.strategies.base import Block, Strategy, Vector
-from gridx.aggregation.strategies.options import StrategyOptions
+
+if TYPE_CHECKING:
+    from gridx.aggregation.strategies.options import StrategyOptions
 
 
 class FedAvg(Strategy):
@@ -9,7 +13,7 @@ class FedAvg(Strategy):
 
     is_mean = True
 
-    def __init__(self, options: StrategyOptions) -> None:
+    def __init__(self, options: "StrategyOptions | None" = None) -> None:
         self.options = options
 
     def combine(self, block: Block) -> Vector:

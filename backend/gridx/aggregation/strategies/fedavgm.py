@@ -1,7 +1,11 @@
 """FedAvg with server momentum, Hsu et al. 2019, "Measuring the Effects of Non-Identical Data Distribution", section 4.3."""
 
+from typing import TYPE_CHECKING
+
 from gridx.aggregation.strategies.base import ServerOptimiser, Vector
-from gridx.aggregation.strategies.options import FedAvgMOptions
+
+if TYPE_CHECKING:
+    from gridx.aggregation.strategies.options import FedAvgMOptions
 
 
 class FedAvgM(ServerOptimiser):
@@ -9,7 +13,7 @@ class FedAvgM(ServerOptimiser):
 
     state_names = ("momentum",)
 
-    def __init__(self, options: FedAvgMOptions) -> None:
+    def __init__(self, options: "FedAvgMOptions") -> None:
         self.options = options
 
     def step(self, previous: Vector, mean: Vector, state: dict[str, Vector]) -> Vector:

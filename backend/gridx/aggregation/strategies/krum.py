@@ -1,9 +1,13 @@
 """Krum and Multi-Krum, Blanchard et al. 2017, "Machine Learning with Adversaries", sections 4 and 5. Row counts are ignored."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gridx.aggregation.strategies.base import Block, Strategy, Vector
-from gridx.aggregation.strategies.options import KrumOptions
+
+if TYPE_CHECKING:
+    from gridx.aggregation.strategies.options import KrumOptions
 
 
 class TooFewUpdates(ValueError):
@@ -22,7 +26,7 @@ class MultiKrum(Strategy):
 
     needs_distances = True
 
-    def __init__(self, options: KrumOptions) -> None:
+    def __init__(self, options: "KrumOptions") -> None:
         self.options = options
         self.chosen: list[int] = []
 
