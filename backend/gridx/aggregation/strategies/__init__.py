@@ -38,4 +38,5 @@ def make_strategy(name: str, options: dict[str, Any]) -> Strategy:
         return FedAvg()  # nothing to check, and pydantic takes as long to import as NumPy
     from gridx.aggregation.strategies.options import parse_options
 
-    return STRATEGIES[name](parse_options(name, options))
+    parsed = parse_options(name, options)
+    return STRATEGIES[name](parsed)
