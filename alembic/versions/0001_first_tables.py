@@ -196,6 +196,7 @@ def upgrade() -> None:
         sa.Column("chunks", _INT, nullable=False),
         sa.Column("rounds", _INT, nullable=False),
         sa.Column("partitioner", sa.String(length=32), nullable=False),
+        sa.Column("schema_key", sa.String(length=200), nullable=True),
         sa.Column("partitioner_options", sa.JSON(), nullable=False),
         sa.Column("strategy", sa.String(length=32), nullable=False),
         sa.Column("strategy_options", sa.JSON(), nullable=False),

@@ -1,11 +1,15 @@
 """From PROCESSING to RUNNING: the rows are dealt to chunks and round 1 opens."""
 
+from concurrent.futures import Future
+from pathlib import Path
+
 from sqlalchemy import select
 
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
 from gridx.datasets.csv_records import CsvScan
+from gridx.datasets.describe import describe
 from gridx.datasets.labels import LabelsUnusable
 from gridx.datasets.models import Chunk, Dataset
 from gridx.datasets.partitioners import TooFewRows, Undealable
@@ -13,6 +17,10 @@ from gridx.datasets.splitting import SourceChanged, split
 from gridx.jobs import rounds
 from gridx.jobs.models import Job
 from gridx.jobs.states import lock_job, move
+
+DESCRIBED_BYTES = 256 * 1024**2
+"""Larger files are described only for scripts that mention the schema: it takes pandas half a minute a gigabyte."""
+_SCHEMA = "schema.json"
 
 
 def prepare_next(work: Work) -> bool:
@@ -38,6 +46,7 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         try:
             work.store.fetch(dataset.object_key, source)
             found = CsvScan.from_json(dataset.scan)
+            schema = _described(work, job, dataset, found, source, folder)
             done = work.executor.submit(
                 split, source, found, job.partitioner, job.chunks, job.seed, folder / "chunks", job.partitioner_options
             ).result()
@@ -49,12 +58,18 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         for key, chunk in zip(keys, done.chunks, strict=True):
             work.store.put_file(key, chunk.path)
         work.store.put_file(f"{prefix}/rows.map", done.map_path)
+        schema_key: str | None = None
+        if schema is not None:
+            schema.result()
+            schema_key = f"{prefix}/schema.json"
+            work.store.put_file(schema_key, folder / _SCHEMA)
     now = work.clock.now()
     with work.database.write() as session:
         job = lock_job(session, job_id)
         lease.give_back(session, Job, job_id, token)
         if job.status != "PROCESSING":
             return
+        job.schema_key = schema_key
         session.add_all(
             Chunk(
                 dataset_id=job.dataset_id,
@@ -69,6 +84,15 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         )
         rounds.open_round(session, job, 1, [chunk.rows for chunk in done.chunks], None, now)
         move(session, job, "RUNNING", now=now, text=f"{sum(chunk.rows for chunk in done.chunks)} rows were dealt to {job.chunks} chunks")
+
+
+def _described(work: Work, job: Job, dataset: Dataset, found: CsvScan, source: Path, folder: Path) -> "Future[None] | None":
+    """schema.json in the making, beside the split; None for a large file that the script has no use for."""
+    if dataset.bytes > DESCRIBED_BYTES:
+        with work.store.open(job.script_key) as script:
+            if b"schema" not in script.read():
+                return None
+    return work.executor.submit(describe, source, found, folder / _SCHEMA)
 
 
 def _fail(work: Work, job_id: int, reason: str) -> None:

@@ -47,6 +47,7 @@ def _needed_by(work: Work, job_id: int) -> set[str]:
     with work.database.read() as session:
         chunks = session.scalars(select(Chunk.object_key).where(Chunk.job_id == job_id)).all()
         models = session.execute(select(Round.global_model_key, Round.state_key).where(Round.job_id == job_id)).all()
+        schema = session.scalars(select(Job.schema_key).where(Job.id == job_id)).all()
         updates = session.scalars(select(Attempt.update_key).where(Attempt.job_id == job_id)).all()
         uploads = session.scalars(
             select(Attempt.upload_key).where(
@@ -54,7 +55,7 @@ def _needed_by(work: Work, job_id: int) -> set[str]:
             )
         ).all()
     maps = {key.rsplit("/", 1)[0] + "/rows.map" for key in chunks}
-    return {key for key in (*chunks, *maps, *updates, *uploads, *(key for row in models for key in row)) if key}
+    return {key for key in (*chunks, *maps, *schema, *updates, *uploads, *(key for row in models for key in row)) if key}
 
 
 def _scripts(work: Work) -> set[str]:

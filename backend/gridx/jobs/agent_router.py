@@ -217,6 +217,7 @@ def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: flo
         code_url=store.signed_get(claim.script_key, expires_s, "train.py"),
         code_sha256=claim.script_sha256,
         requirements_url=store.signed_get(claim.requirements_key, expires_s, "requirements.txt") if claim.requirements_key else None,
+        schema_url=store.signed_get(claim.schema_key, expires_s, "schema.json") if claim.schema_key else None,
         chunk_data_url=store.signed_get(claim.chunk_key, expires_s, "data.csv"),
         chunk_sha256=claim.chunk_sha256,
         chunk_bytes=claim.chunk_bytes,

@@ -48,6 +48,7 @@ class Claim:
     script_key: str
     script_sha256: str
     requirements_key: str | None
+    schema_key: str | None
     arguments: list[str]
     hyperparameters: dict[str, Any]
     strategy: str
@@ -172,6 +173,7 @@ def _described(task: Any) -> Select[*tuple[Any, ...]]:
             _jobs.c.script_key,
             _jobs.c.script_sha256,
             _jobs.c.requirements_key,
+            _jobs.c.schema_key,
             _jobs.c.arguments,
             _jobs.c.hyperparameters,
             _jobs.c.strategy,

@@ -40,6 +40,8 @@ class Job(Leased, Base):
     chunks: Mapped[int]
     rounds: Mapped[int]
     partitioner: Mapped[str] = mapped_column(String(32))
+    schema_key: Mapped[str | None] = mapped_column(String(200), default=None)
+    """schema.json: what all chunks must agree on."""
     partitioner_options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     strategy: Mapped[str] = mapped_column(String(32))
     strategy_options: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)

@@ -13,6 +13,12 @@ MAX_REQUIREMENT_LINES = 200
 MAX_REQUIREMENT_CHARS = 300
 _LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also split at characters that belong to no text file
 _MODEL_FILE = "model.pth"
+_FITTED = (
+    (re.compile(r"\b(LabelEncoder|OrdinalEncoder|OneHotEncoder|LabelBinarizer)\("), "its categories", "['categories']"),
+    (re.compile(r"\b(get_dummies|factorize|nunique)\("), "its categories", "['categories']"),
+    (re.compile(r"\b(StandardScaler|RobustScaler|Normalizer)\("), "mean and deviation", "['mean'] and ['std']"),
+    (re.compile(r"\b(MinMaxScaler|MaxAbsScaler)\("), "minimum and maximum", "['min'] and ['max']"),
+)
 _PATH = re.compile(r"^(\.{0,2}/|~|[A-Za-z]:\\|file:)|\.(whl|zip|tar\.gz|tgz)$")
 
 
@@ -49,9 +55,25 @@ def check_script(code: bytes) -> list[str]:
         raise ScriptRefused(f"file_code: line {error.lineno}: {error.msg}; the script must be Python 3.11") from None
     except (RecursionError, MemoryError, ValueError):
         raise ScriptRefused("file_code: the script is nested too deeply to be read") from None
+    warnings = _chunk_hints(text)
     if _MODEL_FILE not in text:
-        return [f"the script never mentions {_MODEL_FILE}; it must end with torch.save(model.state_dict(), '{_MODEL_FILE}')"]
-    return []
+        warnings.insert(0, f"the script never mentions {_MODEL_FILE}; it must end with torch.save(model.state_dict(), '{_MODEL_FILE}')")
+    return warnings
+
+
+def _chunk_hints(text: str) -> list[str]:
+    """Where a script seems to learn from its own chunk what all chunks must agree on, and what to write instead."""
+    if "schema(" in text or "schema.json" in text:
+        return []
+    hints: list[str] = []
+    for pattern, what, key in _FITTED:
+        for number, line in enumerate(text.splitlines(), 1):
+            if (found := pattern.search(line)) and not line.lstrip().startswith(("import ", "from ", "#")):
+                instead = f"gridx_task.schema()['columns'][NAME]{key}"
+                name = found[0].rstrip("(")
+                hints.append(f"line {number}: {name} takes {what} from one chunk, and each machine has another; take {instead} instead")
+                break
+    return hints
 
 
 def strategy_hints(strategy: str, code: bytes) -> list[str]:

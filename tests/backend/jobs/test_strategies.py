@@ -143,3 +143,37 @@ class TestPartitioners:
         assert view["status"] == "FAILED"
         assert "holds 3 different values" in view["reason"]
         assert world.credits(buyer) == 100
+
+
+class TestSchema:
+    def test_every_chunk_gets_what_is_known_of_the_whole_file(self, world: World, buyer: Person) -> None:
+        agent = world.agent("a")
+        world.job(buyer, chunks=2, rounds=2)
+        for _ in range(4):
+            url = agent.request()["schema_url"]
+            assert world.api.get(url).json()["columns"]["y"]["categories"] == [0, 1, 2]
+            agent.finish(weights())
+            world.drain()
+
+    def test_a_large_file_is_described_only_for_a_script_that_asks(
+        self, world: World, buyer: Person, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("gridx.background.prepare.DESCRIBED_BYTES", 10)
+        agent = world.agent("a")
+        world.job(buyer, chunks=1)
+        assert agent.request()["schema_url"] is None
+        agent.finish(weights())
+        world.drain()
+        world.job(buyer, chunks=1, script="import gridx_task\ngridx_task.schema()\n'model.pth'\n")
+        assert agent.request()["schema_url"] is not None
+
+    @pytest.mark.parametrize(("line", "words"), [
+        ("encoder = LabelEncoder()", ["line 2: LabelEncoder", "['categories']"]),
+        ("scaler = StandardScaler()", ["line 2: StandardScaler", "['std']"]),
+        ("classes = frame['y'].nunique()", ["line 2: nunique", "['categories']"]), ("x = MinMaxScaler().fit(x)", ["['min'] and ['max']"]),
+    ])  # fmt: skip
+    def test_a_script_that_fits_on_its_chunk_is_told_what_to_write(self, world: World, buyer: Person, line: str, words: list[str]) -> None:
+        answer = world.submit(buyer, script=f"from sklearn.preprocessing import LabelEncoder\n{line}\n'model.pth'\n").json()
+        assert any(all(word in warning for word in words) for warning in answer["warnings"]), answer["warnings"]
+        with_schema = world.submit(buyer, script=f"import gridx_task\n{line}\ngridx_task.schema()\n'model.pth'\n").json()
+        assert with_schema["warnings"] == []
