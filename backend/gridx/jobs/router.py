@@ -1,11 +1,15 @@
 """The buyers' routes."""
 
+import csv
+import io
+import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from gridx.accounts.deps import BuyerUser, CurrentUser
 from gridx.accounts.service import Actor
@@ -16,6 +20,7 @@ from gridx.core.settings import Settings
 from gridx.datasets import service as datasets
 from gridx.datasets.receive import Form, receive_form
 from gridx.jobs import artifacts, service, views
+from gridx.jobs import card as cards
 from gridx.jobs.forms import FILE_LIMITS, UPLOAD_SCHEMA, read_upload
 from gridx.jobs.schemas import (
     ArtifactList,
@@ -28,6 +33,7 @@ from gridx.jobs.schemas import (
     LogList,
     Message,
     MetricList,
+    ModelCard,
     ResultsView,
 )
 from gridx.storage.base import ObjectStore
@@ -167,6 +173,28 @@ def requirements(job_id: JobId, actor: CurrentUser, database: DatabaseDep, store
     return _text(store, job.requirements_key)
 
 
+@router.get("/{job_id}/card")
+def card(job_id: JobId, actor: CurrentUser, session: ReadSession) -> ModelCard:
+    """What the model was made from, by whom, and how well."""
+    return cards.model_card(session, service.owned_job(session, actor, job_id))
+
+
+@router.get("/{job_id}/card.md", response_class=PlainTextResponse)
+def card_as_markdown(job_id: JobId, actor: CurrentUser, session: ReadSession) -> PlainTextResponse:
+    """The same for people, to lie beside the model."""
+    text = cards.as_markdown(cards.model_card(session, service.owned_job(session, actor, job_id)))
+    return PlainTextResponse(text, headers={**FILE_HEADERS, "Content-Disposition": f'attachment; filename="job-{job_id}-card.md"'})
+
+
+@router.get("/{job_id}/metrics.csv", response_class=PlainTextResponse)
+def metrics_as_csv(job_id: JobId, actor: CurrentUser, database: DatabaseDep) -> StreamingResponse:
+    """All rounds' series at once, a row for each report."""
+    with database.read() as session:
+        service.owned_job(session, actor, job_id)
+    headers = {**FILE_HEADERS, "Content-Disposition": f'attachment; filename="job-{job_id}-metrics.csv"'}
+    return StreamingResponse(_csv_pieces(database, job_id), media_type="text/csv", headers=headers)
+
+
 @router.get("/{job_id}/metrics")
 def metrics(
     job_id: JobId,
@@ -196,6 +224,24 @@ def logs(
     service.owned_job(session, actor, job_id)
     items, place = views.logs(session, job_id, after, subtask, limit)
     return LogList(items=items, next=place)
+
+
+def _csv_pieces(database: Database, job_id: int) -> Iterator[str]:
+    """The header and a page of reports at a time, each from a session of its own."""
+    columns = ("round", "chunk", "agent_id", "attempt", "seq", "epoch", "loss", "accuracy", "more", "at")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    place: tuple[int, int] | None = (0, -1)
+    while place is not None:
+        with database.read() as session:
+            items, place = views.metrics(session, job_id, place, 5000)
+        for item in items:
+            values = item.model_dump(mode="json")
+            writer.writerow([json.dumps(values[name]) if name == "more" else values[name] for name in columns])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def _text(store: ObjectStore, key: str | None) -> PlainTextResponse:

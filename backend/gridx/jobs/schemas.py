@@ -266,6 +266,52 @@ class ResultsView(BaseModel):
     errors: list[str]
 
 
+class CardRound(BaseModel):
+    round: int
+    updates: int
+    rows: int
+    convergence_delta: float | None
+    step_norm: float | None
+    sha256: str | None
+
+
+class CardShare(BaseModel):
+    agent_id: str
+    updates: int
+    share: float
+    """Of all rows that accepted updates were trained on, over all rounds."""
+    train_s: float
+
+
+class ModelCard(BaseModel):
+    job_id: int
+    title: str
+    status: str
+    created_at: datetime
+    finished_at: datetime | None
+    model_sha256: str | None
+    model_bytes: int | None
+    script_sha256: str
+    dataset: str
+    dataset_sha256: str
+    rows: int
+    columns: list[str]
+    chunks: int
+    partitioner: str
+    partitioner_options: dict[str, Any]
+    strategy: str
+    strategy_options: dict[str, Any]
+    hyperparameters: dict[str, Any]
+    arguments: list[str]
+    seed: int
+    mean_loss: float | None
+    mean_accuracy: float | None
+    rounds: list[CardRound]
+    agents: list[CardShare]
+    grid_x: str
+    """The server's version."""
+
+
 class ArtifactView(BaseModel):
     kind: str
     """`final_model`, `global_model`, `update`, `script` or `requirements`."""

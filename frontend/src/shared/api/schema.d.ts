@@ -667,6 +667,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/card": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Card
+         * @description What the model was made from, by whom, and how well.
+         */
+        get: operations["card_jobs__job_id__card_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/card.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Card As Markdown
+         * @description The same for people, to lie beside the model.
+         */
+        get: operations["card_as_markdown_jobs__job_id__card_md_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/metrics.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metrics As Csv
+         * @description All rounds' series at once, a row for each report.
+         */
+        get: operations["metrics_as_csv_jobs__job_id__metrics_csv_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/metrics": {
         parameters: {
             query?: never;
@@ -1060,6 +1120,32 @@ export interface components {
             finished_at: string | null;
             /** Paid */
             paid: number;
+        };
+        /** CardRound */
+        CardRound: {
+            /** Round */
+            round: number;
+            /** Updates */
+            updates: number;
+            /** Rows */
+            rows: number;
+            /** Convergence Delta */
+            convergence_delta: number | null;
+            /** Step Norm */
+            step_norm: number | null;
+            /** Sha256 */
+            sha256: string | null;
+        };
+        /** CardShare */
+        CardShare: {
+            /** Agent Id */
+            agent_id: string;
+            /** Updates */
+            updates: number;
+            /** Share */
+            share: number;
+            /** Train S */
+            train_s: number;
         };
         /** CompleteReply */
         CompleteReply: {
@@ -1695,6 +1781,68 @@ export interface components {
             lease_token: string;
             /** Points */
             points: components["schemas"]["MetricPoint"][];
+        };
+        /** ModelCard */
+        ModelCard: {
+            /** Job Id */
+            job_id: number;
+            /** Title */
+            title: string;
+            /** Status */
+            status: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Finished At */
+            finished_at: string | null;
+            /** Model Sha256 */
+            model_sha256: string | null;
+            /** Model Bytes */
+            model_bytes: number | null;
+            /** Script Sha256 */
+            script_sha256: string;
+            /** Dataset */
+            dataset: string;
+            /** Dataset Sha256 */
+            dataset_sha256: string;
+            /** Rows */
+            rows: number;
+            /** Columns */
+            columns: string[];
+            /** Chunks */
+            chunks: number;
+            /** Partitioner */
+            partitioner: string;
+            /** Partitioner Options */
+            partitioner_options: {
+                [key: string]: unknown;
+            };
+            /** Strategy */
+            strategy: string;
+            /** Strategy Options */
+            strategy_options: {
+                [key: string]: unknown;
+            };
+            /** Hyperparameters */
+            hyperparameters: {
+                [key: string]: unknown;
+            };
+            /** Arguments */
+            arguments: string[];
+            /** Seed */
+            seed: number;
+            /** Mean Loss */
+            mean_loss: number | null;
+            /** Mean Accuracy */
+            mean_accuracy: number | null;
+            /** Rounds */
+            rounds: components["schemas"]["CardRound"][];
+            /** Agents */
+            agents: components["schemas"]["CardShare"][];
+            /** Grid X */
+            grid_x: string;
         };
         /** MovementList */
         MovementList: {
@@ -3887,6 +4035,126 @@ export interface operations {
         };
     };
     requirements_jobs__job_id__requirements_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    card_jobs__job_id__card_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelCard"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    card_as_markdown_jobs__job_id__card_md_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    metrics_as_csv_jobs__job_id__metrics_csv_get: {
         parameters: {
             query?: never;
             header?: never;
