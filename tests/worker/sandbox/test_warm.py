@@ -74,6 +74,15 @@ class TestContainer:
         assert time.monotonic() - ready < 60
         assert docker_bench.text.count("FOUND []") == 2
 
+    def test_a_container_that_ended_meanwhile_is_not_used_again(self, docker_bench: Bench, docker_sandbox: DockerSandbox) -> None:
+        docker_bench.run(LOOK)
+        client = docker.from_env(timeout=60)
+        for each in client.containers.list(filters={"label": LABEL}):
+            if each.labels[f"{LABEL}.owner"] == docker_sandbox.owner:
+                each.kill()
+                each.wait()
+        assert docker_bench.run(LOOK).kind is None, docker_bench.text
+
     def test_no_signal_of_a_script_ends_the_launcher(self, docker_bench: Bench) -> None:
         docker_bench.run(LOOK)
         signals = "import os, signal\nfor number in signal.valid_signals():\n    os.kill(1, number)\n"

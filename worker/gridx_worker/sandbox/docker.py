@@ -39,7 +39,7 @@ from gridx_worker.sandbox.container import (
 )
 from gridx_worker.sandbox.docker_api import docker_trouble, forgiving
 from gridx_worker.sandbox.docker_pip import ContainerPip
-from gridx_worker.sandbox.warm import INPUT, WORK, WarmContainer
+from gridx_worker.sandbox.warm import INPUT, WORK, NotStarted, WarmContainer
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,7 @@ class DockerSandbox:
                 raise ImageMissing(f"the sandbox image {self._image} is missing; build it with `gridx-worker build-image`")
             self._runtime = best_runtime(self._client)
             self._copy_task()
+            shutil.rmtree(self._folder / "inputs", ignore_errors=True)  # of a killed agent
             self.reap()
             probed = self._probe(found)
         self._info = SandboxInfo(
@@ -129,8 +130,13 @@ class DockerSandbox:
         self.prepare()
         with docker_trouble():
             warm = self._take(work)
+            packages = PACKAGES if work.packages else None
             try:
-                return warm.run(work, packages=PACKAGES if work.packages else None, on_output=on_output, stop=stop)
+                return warm.run(work, packages=packages, on_output=on_output, stop=stop)
+            except NotStarted:  # it ended while it waited for work
+                self._remove(warm)
+                warm = self._make_for(work)
+                return warm.run(work, packages=packages, on_output=on_output, stop=stop)
             finally:
                 self._keep((work.job_id, work.packages), warm)
 
@@ -190,6 +196,9 @@ class DockerSandbox:
                 if (warm := spare.result()).expires > enough and warm.settle():
                     return warm
                 self._tidy.submit(self._remove, warm)
+        return self._make_for(work)
+
+    def _make_for(self, work: Work) -> WarmContainer:
         return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S))
 
     def _keep(self, key: tuple[int, Path | None], warm: WarmContainer) -> None:

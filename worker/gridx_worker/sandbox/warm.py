@@ -29,6 +29,10 @@ log = logging.getLogger(__name__)
 INPUT, WORK = "/input", "/work"
 
 
+class NotStarted(SandboxUnavailable):
+    """The container ended before the script was begun: another one can run it."""
+
+
 class WarmContainer:
     """Made from a created container; `inputs` is the agent's folder that the container sees, read-only, as /input.
 
@@ -42,6 +46,7 @@ class WarmContainer:
         self._socket: socket.socket | None = None
         self._launcher = Launcher(self._send)
         self._runs = 0
+        self._has_ended = threading.Event()
 
     @property
     def name(self) -> str:
@@ -73,10 +78,12 @@ class WarmContainer:
         (self._inputs / name).mkdir(mode=0o755)
         for file in work.input.iterdir():
             place(file, self._inputs / name / file.name)
-        started = time.monotonic()
         try:
             self._launcher.run(work, folder=f"{WORK}/{name}", inputs=f"{INPUT}/{name}", packages=packages, on_output=on_output)
-            started = time.monotonic()
+        except LauncherEnded as error:
+            raise NotStarted(f"the container failed: {error}") from error
+        started = time.monotonic()
+        try:
             ended = follow(self._launcher, work, stop)
         except LauncherEnded as error:
             return self._explain_end(error, time.monotonic() - started)
@@ -156,7 +163,7 @@ class WarmContainer:
             except LauncherEnded as error:
                 log.info("a container is given up", extra={"container": self.name, "cause": str(error)})
                 self.is_usable = False
-        return self.is_usable
+        return self.is_usable and not self._has_ended.is_set()
 
     def _send(self, data: bytes) -> None:
         assert self._socket is not None
@@ -169,4 +176,5 @@ class WarmContainer:
         except (DockerException, SocketError, requests.RequestException, OSError, ValueError) as error:
             log.debug("a container's streams ended", extra={"container": self.name, "cause": str(error)})
         finally:
+            self._has_ended.set()
             self._launcher.on_end()
