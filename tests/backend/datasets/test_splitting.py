@@ -157,7 +157,7 @@ class TestDeal:
         assert half.min() > 1100
 
     def test_unknown_names_and_counts(self) -> None:
-        with pytest.raises(UnknownPartitioner, match="contiguous, iid"):
+        with pytest.raises(UnknownPartitioner, match="by_column, contiguous, dirichlet, iid"):
             deal("random", 10, 2)
         with pytest.raises(ValueError, match="between 1 and"):
             deal("iid", 10, 0)
