@@ -26,7 +26,7 @@ def describe(source: Path, scan: CsvScan, out: Path) -> None:
     names = list(pd.read_csv(source, sep=scan.delimiter, nrows=0, encoding="utf-8-sig").columns)
     columns = [_Column() for _ in names]
     for piece in pd.read_csv(source, sep=scan.delimiter, dtype=str, chunksize=_ROWS_AT_ONCE, encoding="utf-8-sig"):
-        for column, place in zip(columns, range(len(names)), strict=True):
+        for place, column in enumerate(columns):
             column.add(piece.iloc[:, place])
     told = {"rows": scan.rows, "columns": {str(name): column.tell() for name, column in zip(names, columns, strict=True)}}
     out.write_text(json.dumps(told, ensure_ascii=False, allow_nan=False), encoding="utf-8")

@@ -90,9 +90,7 @@ def _contiguous(rows: int, chunks: int, seed: int, options: Mapping[str, Any], l
 
 def _iid(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
     """A seeded shuffle of balanced chunk numbers: each chunk is a uniform sample, sizes as in `contiguous`."""
-    dealt = np.repeat(np.arange(chunks, dtype=_kind(chunks)), contiguous_sizes(rows, chunks))
-    _random(seed).shuffle(dealt)
-    return dealt
+    return _shuffled(contiguous_sizes(rows, chunks), seed)
 
 
 def _stratified(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels: NDArray[Any] | None) -> Deal | None:
@@ -150,7 +148,12 @@ def _sizes(rows: int, chunks: int, seed: int, options: Mapping[str, Any], labels
     counts = np.diff(borders, prepend=0)
     if not counts.all():
         raise Undealable(f"the proportions leave chunk {int(np.argmin(counts))} without a single one of the {rows} rows")
-    dealt = np.repeat(np.arange(chunks, dtype=_kind(chunks)), counts)
+    return _shuffled(counts, seed)
+
+
+def _shuffled(counts: NDArray[np.int64], seed: int) -> Deal:
+    """Each chunk's number as often as it gets rows, in random order."""
+    dealt = np.repeat(np.arange(len(counts), dtype=_kind(len(counts))), counts)
     _random(seed).shuffle(dealt)
     return dealt
 

@@ -192,7 +192,7 @@ def get_board(request: Request) -> Board:
 def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: ObjectStore, clock: Clock, settings: Settings) -> TaskReply:
     now = clock.now()
     with database.read() as session:
-        idle = not dispatch.has_work(session, now) and not dispatch.holds_attempt(session, agent)
+        idle = not dispatch.has_work(session, now) and not claims.holds_attempt(session, agent)
         ended = dispatch.ended_jobs(session, body.warm_job_ids)
     with database.write() as session:
         agents.touch(session, agent.id, now)

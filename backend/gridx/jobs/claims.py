@@ -72,7 +72,7 @@ def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now:
     """Give an agent work, or the attempt that it already holds: its reply was lost. None when nothing suits."""
     agents.lock(session, agent.id, now)
     connection = session.connection()
-    if connection.scalar(_HOLDS, {"agent": agent.id}) is not None:
+    if holds_attempt(session, agent):
         connection.execute(_RENEW, {"agent": agent.id, "expires_at": now + timedelta(seconds=settings.lease_s)})
         return Claim(**connection.execute(_HELD, {"agent": agent.id}).mappings().one())
     for job_id, current_round in connection.execute(_JOBS_IN_ORDER, _wishes(agent, warm_job_ids, now)).all():
@@ -80,6 +80,10 @@ def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now:
         if picked is not None:
             return _begin(session, connection, agent, picked, now, settings)
     return None
+
+
+def holds_attempt(session: Session, agent: AgentActor) -> bool:
+    return session.connection().scalar(_HOLDS, {"agent": agent.id}) is not None
 
 
 def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
@@ -208,18 +212,15 @@ def _picking(condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
     return _described(picked).add_columns((picked.c.attempts_made + 1).label("number"))
 
 
-_HOLDS = select(_attempts.c.id).where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+_is_held = and_(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+_HOLDS = select(_attempts.c.id).where(_is_held)
 _HELD = (
     _described(_subtasks)
     .join(_attempts, _attempts.c.subtask_id == _subtasks.c.id)
-    .where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+    .where(_is_held)
     .add_columns(_attempts.c.number, _attempts.c.lease_token, _attempts.c.deadline_at)
 )
-_RENEW = (
-    update(_attempts)
-    .where(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
-    .values(lease_expires_at=bindparam("expires_at"))
-)
+_RENEW = update(_attempts).where(_is_held).values(lease_expires_at=bindparam("expires_at"))
 _running = (
     select(_attempts.c.buyer_id, func.count().label("running"))
     .where(_attempts.c.status == "RUNNING")

@@ -47,10 +47,6 @@ def ended_jobs(session: Session, job_ids: Sequence[int]) -> list[int]:
     return sorted(set(job_ids) - going)
 
 
-def holds_attempt(session: Session, agent: AgentActor) -> bool:
-    return session.scalar(select(exists().where(Attempt.agent_id == agent.id, Attempt.status == "RUNNING"))) or False
-
-
 def heartbeat(session: Session, agent: AgentActor, beat: HeartbeatRequest, now: datetime, settings: Settings) -> str | None:
     """Note presence and extend the lease. Returns why the attempt is over, or None while the agent may go on."""
     agents.touch(session, agent.id, now)

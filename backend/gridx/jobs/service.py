@@ -128,12 +128,6 @@ def _strategy_problems(options: JobOptions) -> list[str]:
     return problems
 
 
-def _min_updates(options: JobOptions) -> int:
-    """A round that closes with fewer updates than the strategy needs could not be merged."""
-    least = parse_options(options.strategy, options.strategy_options).least_updates()
-    return max(options.min_updates or options.chunks, least)
-
-
 def check_order(database: Database, actor: Actor, options: JobOptions, script: bytes, requirements: bytes) -> None:
     """All that can be refused before a large dataset is stored. Raises as `submit` does."""
     check_options(options)
@@ -278,6 +272,7 @@ def _insert(
             f"{options.chunks} idle agents are asked for and {idle} are idle now; wait, or submit without require_idle"
         )
     units, price = price_of(options)
+    strategy = parse_options(options.strategy, options.strategy_options)
     job = Job(
         owner_id=actor.id,
         title=options.title,
@@ -293,9 +288,10 @@ def _insert(
         partitioner=options.partitioner,
         partitioner_options=partitioner_options.parse_options(options.partitioner, options.partitioner_options).model_dump(),
         strategy=options.strategy,
-        strategy_options=parse_options(options.strategy, options.strategy_options).model_dump(),
+        strategy_options=strategy.model_dump(),
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
-        min_updates=_min_updates(options),
+        # A round that closed with fewer updates than the strategy needs could not be merged.
+        min_updates=max(options.min_updates or options.chunks, strategy.least_updates()),
         keep_updates=options.keep_updates,
         time_limit_s=options.time_limit_s,
         needs=options.needs.model_dump(),

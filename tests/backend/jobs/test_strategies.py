@@ -36,6 +36,15 @@ def final(world: World, buyer: Person, job_id: int) -> dict[str, torch.Tensor]:
     return torch.load(io.BytesIO(world.model(buyer, job_id)), weights_only=True)
 
 
+def assert_refused(world: World, buyer: Person, fields: dict[str, Any], words: str) -> None:
+    """422 with these words, and no credit moved."""
+    before = world.credits(buyer)
+    answer = world.submit(buyer, **fields)
+    assert answer.status_code == 422, answer.text
+    assert words in answer.json()["detail"]
+    assert world.credits(buyer) == before
+
+
 class TestState:
     @pytest.mark.parametrize("strategy", STATEFUL)
     def test_a_restart_between_any_two_rounds_changes_nothing(self, world: World, buyer: Person, strategy: str) -> None:
@@ -82,11 +91,7 @@ class TestForm:
         ({"strategy": "diloco", "rounds": "1"}, "rounds: diloco keeps a momentum"),
     ])  # fmt: skip
     def test_refused_by_name_before_credits_move(self, world: World, buyer: Person, fields: dict[str, Any], words: str) -> None:
-        before = world.credits(buyer)
-        answer = world.submit(buyer, **fields)
-        assert answer.status_code == 422, answer.text
-        assert words in answer.json()["detail"]
-        assert world.credits(buyer) == before
+        assert_refused(world, buyer, fields, words)
 
     def test_the_script_gets_what_the_strategy_needs_and_the_buyers_value_wins(self, world: World, buyer: Person) -> None:
         agent = world.agent("a")
@@ -131,11 +136,7 @@ class TestPartitioners:
         ({"partitioner": "sizes", "partitioner_options": '{"proportions": [1, 2]}'}, "2 numbers for 5 chunks"),
     ])  # fmt: skip
     def test_refused_by_name_before_credits_move(self, world: World, buyer: Person, fields: dict[str, Any], words: str) -> None:
-        before = world.credits(buyer)
-        answer = world.submit(buyer, **fields)
-        assert answer.status_code == 422, answer.text
-        assert words in answer.json()["detail"]
-        assert world.credits(buyer) == before
+        assert_refused(world, buyer, fields, words)
 
     def test_what_only_the_rows_tell_fails_the_job_and_gives_the_credits_back(self, world: World, buyer: Person) -> None:
         job_id = world.job(buyer, chunks=5, partitioner="by_column", partitioner_options='{"column": "y"}')

@@ -109,23 +109,16 @@ def find_differences(made: Mapping[str, Any], asked: Mapping[str, Any]) -> list[
     wanted = {
         "NetworkMode": asked["network_mode"],
         "ReadonlyRootfs": True,
-        "Privileged": False,
         "CapDrop": ["ALL"],
         "Memory": asked["mem_limit"],
         "MemorySwap": asked["memswap_limit"],
         "PidsLimit": asked["pids_limit"],
         "NanoCpus": asked["nano_cpus"],
         "IpcMode": asked["ipc_mode"],
-        "Binds": None,
-        "Devices": [],
-        "CapAdd": None,
-        "PidMode": "",
-        "UTSMode": "",
     }
-    found = [f"{name} is {host.get(name)!r}" for name, value in wanted.items() if (host.get(name) or value) != value]
-    found += [f"{name} is {host.get(name)!r}" for name in ("Memory", "PidsLimit", "NanoCpus", "CapDrop") if not host.get(name)]
-    if not host.get("ReadonlyRootfs"):
-        found.append("its root can be written to")
+    unwanted = ("Privileged", "Binds", "Devices", "CapAdd", "PidMode", "UTSMode")
+    differing = [name for name, value in wanted.items() if host.get(name) != value] + [name for name in unwanted if host.get(name)]
+    found = [f"{name} is {host.get(name)!r}" for name in differing]
     if not any(str(option).startswith("no-new-privileges") for option in host.get("SecurityOpt") or []):
         found.append("new privileges are possible")
     if made["Config"].get("User") != asked["user"]:

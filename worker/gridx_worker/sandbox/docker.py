@@ -82,7 +82,7 @@ class DockerSandbox:
         self._in_use: set[str] = set()
         self._info: SandboxInfo | None = None
         self._runtime: str | None = None
-        self._task = folder / "task"
+        self._task, self._inputs = folder / "task", folder / "inputs"
         self._most_kept = max(warm_bytes // WARM_BYTES, 1)
         self._kept: OrderedDict[tuple[int, Path | None], WarmContainer] = OrderedDict()
         self._spare: Future[WarmContainer] | None = None
@@ -102,7 +102,7 @@ class DockerSandbox:
                 raise ImageMissing(f"the sandbox image {self._image} is missing; build it with `gridx-worker build-image`")
             self._runtime = best_runtime(self._client)
             self._copy_task()
-            shutil.rmtree(self._folder / "inputs", ignore_errors=True)  # of a killed agent
+            shutil.rmtree(self._inputs, ignore_errors=True)  # of a killed agent
             self.reap()
             probed = self._probe(found)
         self._info = SandboxInfo(
@@ -220,7 +220,7 @@ class DockerSandbox:
         assert info is not None
         assert info.image_id is not None
         name = f"gridx-{self.owner}-{secrets.token_hex(6)}"
-        inputs = self._folder / "inputs" / name
+        inputs = self._inputs / name
         inputs.mkdir(mode=0o755, parents=True)
         with self._lock:
             self._in_use |= {name, f"{name}-work"}
@@ -229,25 +229,27 @@ class DockerSandbox:
             options = tmpfs_volume_options(size=self._work_bytes, inodes=WORK_INODES)
             self._client.volumes.create(name=f"{name}-work", driver="local", driver_opts=options, labels=labels)
             asked = self._settings(info.image_id, f"{name}-work", inputs, packages, seconds)
-            container = self._client.containers.create(name=name, **{key: value for key, value in asked.items() if value is not None})
+            container = self._create(name, asked)
             warm = WarmContainer(self._client, container, inputs, self._limits, time.time() + seconds)
             warm.start(asked)
         except BaseException:
-            self._remove_by_name(name, inputs)
+            self._remove_by_name(name)
             raise
         return warm
 
     def _remove(self, warm: WarmContainer) -> None:
-        warm.remove()
-        self._remove_by_name(warm.name, None)
+        self._remove_by_name(warm.name)
+        warm.close()
 
-    def _remove_by_name(self, name: str, inputs: Path | None) -> None:
+    def _remove_by_name(self, name: str) -> None:
         forgiving(lambda: self._client.api.remove_container(name, force=True, v=True))
         forgiving(lambda: self._client.api.remove_volume(f"{name}-work", force=True))
-        if inputs is not None:
-            shutil.rmtree(inputs, ignore_errors=True)
+        shutil.rmtree(self._inputs / name, ignore_errors=True)
         with self._lock:
             self._in_use -= {name, f"{name}-work"}
+
+    def _create(self, name: str, settings: dict[str, Any]) -> Container:
+        return self._client.containers.create(name=name, **{key: value for key, value in settings.items() if value is not None})
 
     def _settings(self, image: str, volume: str, inputs: Path, packages: Path | None, seconds: float) -> dict[str, Any]:
         settings = fenced(self._limits, file_bytes=self._work_bytes)
@@ -278,7 +280,7 @@ class DockerSandbox:
     def _container(self, name: str, settings: dict[str, Any]) -> Generator[Container]:
         """Created, not started: a failed start leaves the container behind too, so it is removed in any case."""
         with self._using(name):
-            container = self._client.containers.create(name=name, **{key: value for key, value in settings.items() if value is not None})
+            container = self._create(name, settings)
             try:
                 yield container
             finally:

@@ -97,12 +97,11 @@ class WarmContainer:
         self._forget(self._inputs / name)
         return outcome
 
-    def remove(self) -> None:
+    def close(self) -> None:
+        """Lets go of the container, which its owner has removed."""
         self.is_usable = False
-        forgiving(lambda: self._container.remove(force=True, v=True))
         if self._socket is not None:
             self._socket.close()
-        shutil.rmtree(self._inputs, ignore_errors=True)
 
     def _judge(self, ended: Ended, seconds: float) -> Outcome:
         if ended.out_of_time:
