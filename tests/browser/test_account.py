@@ -28,6 +28,7 @@ class TestRegister:
         page.get_by_role("button", name="Make my account").click()
         expect(page.get_by_label("E-mail")).to_have_accessible_description(re.compile("registered already"))
         page.get_by_role("link", name="Log in").click()
+        expect(page.get_by_role("heading", name="Log in")).to_be_visible()  # both pages have fields of these names
         log_in(page, taken, "something else")
         expect(page.get_by_label("Password")).to_have_accessible_description(re.compile("password", re.IGNORECASE))
         log_in(page, taken, PASSWORD)
@@ -101,7 +102,7 @@ class TestMachines:
         copied: str = page.evaluate("() => navigator.clipboard.readText()")
         assert copied.startswith("gxk_")
         page.get_by_text("Without Docker, for your own code only").click()
-        expect(page.get_by_role("region", name="command without Docker")).to_contain_text("--sandbox process")
+        expect(page.get_by_role("group", name="command without Docker")).to_contain_text("--sandbox process")
         seller.button("Close").click()
         expect(page.get_by_text("Attic")).to_be_visible()
         page.reload()

@@ -48,7 +48,7 @@ def test_from_registering_to_a_model_and_credits_in_both_wallets(
     seller.get_by_role("link", name="Add a machine").click()
     seller.get_by_label("Name of the key").fill("Laboratory")
     seller.get_by_role("button", name="Make the key").click()
-    command = seller.get_by_role("region", name="command", exact=True)
+    command = seller.get_by_role("group", name="command", exact=True)
     expect(command).to_contain_text(f"{platform.url}/install.sh")
     key = re.search(r"gxk_[\w-]+", command.inner_text())
     assert key, command.inner_text()

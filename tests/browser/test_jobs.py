@@ -76,7 +76,7 @@ def test_a_failing_script_says_why(buyer: Visitor, tmp_path: Path) -> None:
     failure = buyer.page.get_by_role("alert")
     expect(failure).to_contain_text("KeyError")
     expect(failure).to_contain_text("no such column")
-    expect(buyer.page.get_by_role("region", name="Output of chunk 0, attempt 1")).to_contain_text("before the line that fails")
+    expect(buyer.page.get_by_role("group", name="Output of chunk 0, attempt 1")).to_contain_text("before the line that fails")
     expect(buyer.wallet).to_have_text(str(buyer.user.credits()))
 
 
@@ -174,7 +174,7 @@ def test_a_finished_job_is_found_compared_run_again_and_deleted(buyer: Visitor, 
     expect(page.get_by_role("heading", name=f"Run job {first} again")).to_be_visible()
     expect(page.get_by_label("Name")).to_have_value("First")
     page.get_by_text("Show the script").click()
-    expect(page.get_by_role("region", name="Source of the script")).to_contain_text("gridx_task.load_global_model(model)")
+    expect(page.get_by_role("group", name="Source of the script")).to_contain_text("gridx_task.load_global_model(model)")
     page.get_by_label("Name").fill("First, again")
     page.get_by_label("Rounds").fill("1")
     buyer.button("Submit job").click()

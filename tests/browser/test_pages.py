@@ -184,7 +184,7 @@ def test_strangers_words_are_shown_harmlessly(member: Page, paths: dict[str, str
         assert sideways(member) == 0, path
     show(member, hostile, "<img src=x")
     expect(member).to_have_title("<img src=x onerror=window.hurt=1><b>bold</b>gnp.exe · Grid-X")
-    log = member.get_by_role("region", name="Output of chunk 0")
+    log = member.get_by_role("group", name="Output of chunk 0")
     expect(log).to_contain_text("red link <script>window.hurt=1</script>")
     expect(log).to_contain_text("turned")
     expect(log).to_contain_text("100%")

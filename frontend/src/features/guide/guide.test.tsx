@@ -48,7 +48,7 @@ describe("drawing it", () => {
     expect(box.querySelectorAll("tbody tr")).toHaveLength(1);
     expect(box.querySelectorAll("ol > li")).toHaveLength(2);
     expect(box.querySelector("li strong")?.textContent).toBe("strong");
-    expect(screen.getByRole("region").textContent).toBe("print(1 < 2)");
+    expect(screen.getByRole("group").textContent).toBe("print(1 < 2)");
   });
 });
 

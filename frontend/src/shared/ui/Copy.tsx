@@ -44,7 +44,7 @@ export function CodeBlock({ text, label, canCopy = false, maxHeight }: { text: s
     <div className={styles.block}>
       {canCopy && <CopyButton value={text} label={label} />}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it */}
-      <pre tabIndex={0} role="region" aria-label={label} dir="ltr" style={{ maxHeight }}>
+      <pre tabIndex={0} role="group" aria-label={label} dir="ltr" style={{ maxHeight }}>
         {plainLog(text)}
       </pre>
     </div>
