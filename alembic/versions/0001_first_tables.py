@@ -91,7 +91,8 @@ def upgrade() -> None:
     op.create_table(
         "datasets",
         sa.Column("id", _INT, nullable=False),
-        sa.Column("owner_id", _INT, nullable=False),
+        sa.Column("owner_id", _INT, nullable=True),
+        sa.Column("catalogue", sa.String(length=32), nullable=True),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("rows", _INT, nullable=False),
         sa.Column("columns", sa.JSON(), nullable=False),
@@ -107,6 +108,7 @@ def upgrade() -> None:
         sa.Column("deleted_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_datasets_owner_id_users")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_datasets")),
+        sa.UniqueConstraint("catalogue", name=op.f("uq_datasets_catalogue")),
         sa.UniqueConstraint("object_key", name=op.f("uq_datasets_object_key")),
         sa.UniqueConstraint("upload_id", name=op.f("uq_datasets_upload_id")),
         sqlite_autoincrement=True,
@@ -166,10 +168,19 @@ def upgrade() -> None:
         sa.Column("ram_bytes", _INT, nullable=False),
         sa.Column("gpu_count", _INT, nullable=False),
         sa.Column("vram_bytes", _INT, nullable=False),
+        sa.Column("ddp_slots", _INT, nullable=False),
+        sa.Column("ddp_place", sa.String(length=255), nullable=True),
+        sa.Column("ddp_address", sa.String(length=255), nullable=True),
+        sa.Column("ddp_asked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("registered_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("removed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("ban_reason", sa.Text(), nullable=True),
+        sa.Column("accepts", sa.String(length=16), nullable=False),
+        sa.Column("paused", sa.String(length=200), nullable=True),
+        sa.Column("doctor", sa.JSON(), nullable=True),
+        sa.Column("quarantined_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("quarantine_reason", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["key_id"], ["enrolment_keys.id"], name=op.f("fk_agents_key_id_enrolment_keys")),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_agents_owner_id_users")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
@@ -193,7 +204,10 @@ def upgrade() -> None:
         sa.Column("requirements_key", sa.String(length=200), nullable=True),
         sa.Column("arguments", sa.JSON(), nullable=False),
         sa.Column("hyperparameters", sa.JSON(), nullable=False),
+        sa.Column("recipe", sa.String(length=32), nullable=True),
+        sa.Column("mode", sa.String(length=16), nullable=False),
         sa.Column("chunks", _INT, nullable=False),
+        sa.Column("chunks_per_round", _INT, nullable=False),
         sa.Column("rounds", _INT, nullable=False),
         sa.Column("partitioner", sa.String(length=32), nullable=False),
         sa.Column("schema_key", sa.String(length=200), nullable=True),
@@ -202,6 +216,13 @@ def upgrade() -> None:
         sa.Column("strategy_options", sa.JSON(), nullable=False),
         sa.Column("seed", _INT, nullable=False),
         sa.Column("min_updates", _INT, nullable=False),
+        sa.Column("round_deadline_s", _INT, nullable=True),
+        sa.Column("backups", sa.Boolean(), nullable=False),
+        sa.Column("held_out_share", sa.Double(), nullable=False),
+        sa.Column("evaluations", _INT, nullable=False),
+        sa.Column("early_stopping", sa.JSON(), nullable=True),
+        sa.Column("initial_model_key", sa.String(length=200), nullable=True),
+        sa.Column("best_round", _INT, nullable=True),
         sa.Column("keep_updates", sa.Boolean(), nullable=False),
         sa.Column("time_limit_s", _INT, nullable=False),
         sa.Column("needs", sa.JSON(), nullable=False),
@@ -216,6 +237,9 @@ def upgrade() -> None:
         sa.Column("final_model_key", sa.String(length=200), nullable=True),
         sa.Column("final_model_sha256", sa.String(length=64), nullable=True),
         sa.Column("final_model_bytes", _INT, nullable=True),
+        sa.Column("safetensors_key", sa.String(length=200), nullable=True),
+        sa.Column("safetensors_sha256", sa.String(length=64), nullable=True),
+        sa.Column("safetensors_bytes", _INT, nullable=True),
         sa.Column("idempotency_key", sa.String(length=255), nullable=True),
         sa.Column("request_hash", sa.String(length=64), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -286,6 +310,9 @@ def upgrade() -> None:
         sa.Column("rows_used", _INT, nullable=True),
         sa.Column("convergence_delta", sa.Double(), nullable=True),
         sa.Column("step_norm", sa.Double(), nullable=True),
+        sa.Column("evaluation", sa.JSON(), nullable=True),
+        sa.Column("deadline_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_retried", sa.Boolean(), nullable=False),
         sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("work_token", sa.String(), nullable=True),
@@ -310,6 +337,7 @@ def upgrade() -> None:
         sa.Column("rows", _INT, nullable=False),
         sa.Column("attempts_made", _INT, nullable=False),
         sa.Column("not_before", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("wants_backup", sa.Boolean(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint(
@@ -333,7 +361,9 @@ def upgrade() -> None:
         sa.Column("subtask_id", _INT, nullable=False),
         sa.Column("agent_id", sa.String(length=64), nullable=False),
         sa.Column("seller_id", _INT, nullable=False),
+        sa.Column("slot", _INT, nullable=False),
         sa.Column("number", _INT, nullable=False),
+        sa.Column("is_backup", sa.Boolean(), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("lease_token", sa.String(length=64), nullable=False),
         sa.Column("lease_expires_at", sa.DateTime(timezone=True), nullable=False),
@@ -373,17 +403,24 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_attempts_subtask_id"), ["subtask_id"], unique=False)
         batch_op.create_index(
             "uq_attempts_agent_running",
-            ["agent_id"],
+            ["agent_id", "slot"],
             unique=True,
             sqlite_where=sa.text("status = 'RUNNING'"),
             postgresql_where=sa.text("status = 'RUNNING'"),
         )
         batch_op.create_index(
             "uq_attempts_subtask_live",
+            ["subtask_id", "is_backup"],
+            unique=True,
+            sqlite_where=sa.text("status IN ('RUNNING', 'VERIFYING')"),
+            postgresql_where=sa.text("status IN ('RUNNING', 'VERIFYING')"),
+        )
+        batch_op.create_index(
+            "uq_attempts_subtask_accepted",
             ["subtask_id"],
             unique=True,
-            sqlite_where=sa.text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
-            postgresql_where=sa.text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
+            sqlite_where=sa.text("status = 'ACCEPTED'"),
+            postgresql_where=sa.text("status = 'ACCEPTED'"),
         )
 
     op.create_table(
@@ -410,11 +447,127 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("metrics", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_metrics_job_id"), ["job_id"], unique=False)
+    _create_gangs()
+    op.create_table(
+        "outputs",
+        sa.Column("id", _INT, nullable=False),
+        sa.Column("attempt_id", _INT, nullable=False),
+        sa.Column("job_id", _INT, nullable=False),
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("size", _INT, nullable=False),
+        sa.Column("sha256", sa.String(length=64), nullable=False),
+        sa.Column("object_key", sa.String(length=200), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_outputs_attempt_id_attempts"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_outputs_job_id_jobs"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_outputs")),
+        sa.UniqueConstraint("attempt_id", "name", name=op.f("uq_outputs_attempt_id_name")),
+    )
+    with op.batch_alter_table("outputs", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_outputs_job_id"), ["job_id"], unique=False)
     for statement in _IMMUTABLE[op.get_bind().dialect.name]:
         op.execute(sa.text(statement.replace(":", "\\:")))
 
 
+def _create_gangs() -> None:
+    """Synchronous training."""
+    op.create_table(
+        "orchestrator_state",
+        sa.Column("id", _INT, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("port", _INT, nullable=False),
+        sa.Column("is_secure", sa.Boolean(), nullable=False),
+        sa.Column("problem", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_orchestrator_state")),
+    )
+    op.create_table(
+        "gangs",
+        sa.Column("id", _INT, nullable=False),
+        sa.Column("job_id", _INT, nullable=False),
+        sa.Column("number", _INT, nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
+        sa.Column("place", sa.String(length=255), nullable=False),
+        sa.Column("secret", sa.String(length=64), nullable=False),
+        sa.Column("master_address", sa.String(length=255), nullable=False),
+        sa.Column("master_port", _INT, nullable=False),
+        sa.Column("checkpoint_id", _INT, nullable=True),
+        sa.Column("fault", sa.String(length=64), nullable=True),
+        sa.Column("culprit_id", _INT, nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("register_until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ready_until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_gangs_job_id_jobs"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_gangs")),
+        sa.UniqueConstraint("job_id", "number", name=op.f("uq_gangs_job_id_number")),
+    )
+    with op.batch_alter_table("gangs", schema=None) as batch_op:
+        batch_op.create_index(
+            "uq_gangs_live",
+            ["job_id"],
+            unique=True,
+            sqlite_where=sa.text("status IN ('FORMING', 'TRAINING')"),
+            postgresql_where=sa.text("status IN ('FORMING', 'TRAINING')"),
+        )
+    op.create_table(
+        "gang_members",
+        sa.Column("attempt_id", _INT, nullable=False),
+        sa.Column("gang_id", _INT, nullable=False),
+        sa.Column("rank", _INT, nullable=False),
+        sa.Column("local_rank", _INT, nullable=False),
+        sa.Column("instance", sa.String(length=128), nullable=True),
+        sa.Column("address", sa.String(length=255), nullable=False),
+        sa.Column("port", _INT, nullable=False),
+        sa.Column("registered_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ready_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("has_reached_all", sa.Boolean(), nullable=False),
+        sa.Column("step", _INT, nullable=True),
+        sa.Column("samples_per_s", sa.Double(), nullable=True),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["attempt_id"], ["attempts.id"], name=op.f("fk_gang_members_attempt_id_attempts"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["gang_id"], ["gangs.id"], name=op.f("fk_gang_members_gang_id_gangs"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("attempt_id", name=op.f("pk_gang_members")),
+        sa.UniqueConstraint("gang_id", "rank", name=op.f("uq_gang_members_gang_id_rank")),
+    )
+    with op.batch_alter_table("gang_members", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_gang_members_gang_id"), ["gang_id"], unique=False)
+    op.create_table(
+        "checkpoints",
+        sa.Column("id", _INT, nullable=False),
+        sa.Column("job_id", _INT, nullable=False),
+        sa.Column("gang_id", _INT, nullable=False),
+        sa.Column("number", _INT, nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
+        sa.Column("upload_key", sa.String(length=200), nullable=False),
+        sa.Column("upload_sha256", sa.String(length=64), nullable=False),
+        sa.Column("upload_bytes", _INT, nullable=False),
+        sa.Column("key", sa.String(length=200), nullable=True),
+        sa.Column("sha256", sa.String(length=64), nullable=True),
+        sa.Column("bytes", _INT, nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("work_token", sa.String(), nullable=True),
+        sa.Column("work_expires_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("work_failures", _INT, nullable=False),
+        sa.ForeignKeyConstraint(["gang_id"], ["gangs.id"], name=op.f("fk_checkpoints_gang_id_gangs"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_checkpoints_job_id_jobs"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_checkpoints")),
+        sa.UniqueConstraint("gang_id", "number", name=op.f("uq_checkpoints_gang_id_number")),
+    )
+    with op.batch_alter_table("checkpoints", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_checkpoints_job_id"), ["job_id"], unique=False)
+        batch_op.create_index("ix_checkpoints_status", ["status", "id"], unique=False)
+
+
 def downgrade() -> None:
+    with op.batch_alter_table("outputs", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_outputs_job_id"))
+
+    op.drop_table("outputs")
+    for table in ("checkpoints", "gang_members", "gangs", "orchestrator_state"):
+        op.drop_table(table)
     with op.batch_alter_table("metrics", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_metrics_job_id"))
 
@@ -422,9 +575,12 @@ def downgrade() -> None:
     op.drop_table("attempt_logs")
     with op.batch_alter_table("attempts", schema=None) as batch_op:
         batch_op.drop_index(
+            "uq_attempts_subtask_accepted", sqlite_where=sa.text("status = 'ACCEPTED'"), postgresql_where=sa.text("status = 'ACCEPTED'")
+        )
+        batch_op.drop_index(
             "uq_attempts_subtask_live",
-            sqlite_where=sa.text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
-            postgresql_where=sa.text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
+            sqlite_where=sa.text("status IN ('RUNNING', 'VERIFYING')"),
+            postgresql_where=sa.text("status IN ('RUNNING', 'VERIFYING')"),
         )
         batch_op.drop_index(
             "uq_attempts_agent_running", sqlite_where=sa.text("status = 'RUNNING'"), postgresql_where=sa.text("status = 'RUNNING'")

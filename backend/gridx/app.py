@@ -22,12 +22,14 @@ from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep
 from gridx.core.http import HttpGuard, install_error_handlers
 from gridx.core.settings import Settings, load_settings
+from gridx.datasets.catalogue import Catalogue
 from gridx.datasets.router import router as datasets_router
 from gridx.docs import install_docs
 from gridx.downloads import router as downloads_router
-from gridx.jobs import dispatch, stats
+from gridx.jobs import dispatch, members, stats
 from gridx.jobs.agent_router import router as agent_work_router
 from gridx.jobs.board import Board
+from gridx.jobs.gang_router import router as gang_router
 from gridx.jobs.router import router as jobs_router
 from gridx.jobs.stats_router import router as stats_router
 from gridx.storage.base import ObjectStore
@@ -52,12 +54,15 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
     app.state.clock = clock or SystemClock()
     app.state.database = Database(settings.sqlalchemy_url)
     app.state.store = store or make_store(settings, app.state.clock)
+    app.state.catalogue = Catalogue(settings, app.state.database, app.state.store)
     app.state.board = Board(app.state.database, lambda: _count_due(app))
+    app.state.rank_board = Board(app.state.database, lambda: _count_ranks(app))
     install_error_handlers(app)
     # Agents' routes before the jobs': DELETE /agent/{agent_id} must not swallow the fixed paths.
     for router in (
         accounts_router,
         agents_router,
+        gang_router,
         agent_work_router,
         datasets_router,
         jobs_router,
@@ -95,12 +100,19 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     yield
     await to_thread.run_sync(app.state.board.close)
+    await to_thread.run_sync(app.state.rank_board.close)
     app.state.database.dispose()
 
 
 def _count_due(app: FastAPI) -> int:
     with app.state.database.read() as session:
         return dispatch.count_due(session, app.state.clock.now())
+
+
+def _count_ranks(app: FastAPI) -> int:
+    """As many as wait, when any rank is to be fetched: it is reserved for one of them, who has to look."""
+    with app.state.database.read() as session:
+        return app.state.rank_board.waiting if members.count_unfetched(session) else 0
 
 
 def _add_operations(app: FastAPI) -> None:

@@ -60,6 +60,8 @@ def serve(
     children = [Child("api", [*api, "--reload"] if reload else api)]
     if background:
         children.append(Child("background", [sys.executable, "-m", "gridx.background"]))
+        if settings.orchestrator_port:
+            children.append(Child("orchestrator", [sys.executable, "-m", "gridx.orchestrator", "--host", host]))
     raise typer.Exit(supervise(children))
 
 
@@ -86,6 +88,25 @@ def background() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     run(settings, stop)
+
+
+@app.command()
+def orchestrator(
+    standalone: Annotated[bool, typer.Option("--standalone", help="one group on this machine, without accounts and database")] = False,
+    world_size: Annotated[int, typer.Option(min=1, max=1024, help="ranks of the standalone group")] = 4,
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="default 50051, or GRIDX_ORCHESTRATOR_PORT")] = None,
+    master_port: Annotated[int, typer.Option(min=1, max=65535, help="of rank 0, in the standalone group")] = 29500,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="show the ranks live in this terminal")] = False,
+) -> None:
+    """The rendezvous of synchronous training (gRPC): gives ranks, and tells them when all are there. `gridx serve` runs one."""
+    from gridx.orchestrator import command  # brings grpc, which no other command needs
+
+    raise typer.Exit(
+        command.run_standalone(_settings(), world_size, host, port, master_port, dashboard=dashboard)
+        if standalone
+        else command.run_for_platform(_settings(), host, port, dashboard=dashboard)
+    )
 
 
 @app.command()

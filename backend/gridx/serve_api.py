@@ -36,7 +36,7 @@ def main() -> None:
         uvicorn.run("gridx.serve_api:make_app", factory=True, reload=True, **options)
         return
     app = make_app()
-    server = _Server(uvicorn.Config(app, **options), app.state.board)
+    server = _Server(uvicorn.Config(app, **options), [app.state.board, app.state.rank_board])
     server.run()
     if not server.started:
         sys.exit(3)  # as uvicorn.run does
@@ -45,12 +45,13 @@ def main() -> None:
 class _Server(uvicorn.Server):
     """A server whose end does not wait for agents that wait for work."""
 
-    def __init__(self, config: uvicorn.Config, board: Board) -> None:
+    def __init__(self, config: uvicorn.Config, boards: list[Board]) -> None:
         super().__init__(config)
-        self._board = board
+        self._boards = boards
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._board.dismiss()
+        for board in self._boards:
+            board.dismiss()
         super().handle_exit(sig, frame)
 
 

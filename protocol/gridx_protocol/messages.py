@@ -69,11 +69,52 @@ class Hardware(Message):
     worker_version: Annotated[str, StringConstraints(max_length=64)] | None = None
 
 
+class DoctorCheck(Message):
+    """One line of `gridx-worker doctor`."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    problem: Annotated[str, StringConstraints(max_length=500)] | None = None
+    """None: all is well."""
+    fix: Annotated[str, StringConstraints(max_length=500)] | None = None
+
+
+class DoctorReport(Message):
+    """What `gridx-worker doctor` found on a machine."""
+
+    age_s: Annotated[float, Field(ge=0, le=1e9)]
+    """How long ago it ran."""
+    checks: Annotated[list[DoctorCheck], Field(max_length=40)]
+    score: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    """Samples per second of a fixed small training in the sandbox."""
+
+
+class Profile(Message):
+    """POST /agent/profile, at the agent's start and whenever it changes: what a machine takes, and how it stands."""
+
+    accepts: Literal["all", "recipes"] = "all"
+    """`recipes`: only jobs whose script is one of the server's own."""
+    paused: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """Why it asks for no work now, as its provider set it: working hours, or the machine is in use."""
+    doctor: DoctorReport | None = None
+
+
+class ProfileReply(Message):
+    """How the server sees the machine."""
+
+    earned: int = 0
+    """Credits that this machine was paid."""
+    accepted: int = 0
+    """Subtasks that were accepted from it."""
+    idle_because: str | None = None
+    """Why it has no work, in words; null when it has, or can have any moment."""
+
+
 class RegisterRequest(Message):
     """POST /agent/register, Bearer enrolment key."""
 
     agent_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     hardware: Hardware
+    profile: Profile | None = None
     protocol_version: int = PROTOCOL_VERSION
 
 
@@ -126,9 +167,63 @@ class Limits(Message):
     """Caps that the agent enforces on one attempt, beside those its provider set (the smaller one counts)."""
 
     output_bytes: int = 2 * 1024**3
+    outputs_count: int = 20
+    outputs_bytes: int = 64 * 1024**2
+    """Of the files in outputs/ together."""
     log_bytes: int = 10 * 1024**2
     install_s: float = 600.0
     install_bytes: int = 2 * 1024**3
+
+
+class RankRequest(Message):
+    """POST /agent/request_rank. An agent that already holds a rank in this slot gets it again."""
+
+    slot: Annotated[int, Field(ge=1, le=64)]
+    slots: Annotated[int, Field(ge=1, le=64)]
+    """Ranks that the provider runs at the same time, beside ordinary work."""
+    place: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    """Agents that name the same place reach one another: a Docker daemon, a machine, or a network that the provider named."""
+    address: Annotated[str, StringConstraints(max_length=255)] = ""
+    """Under which the others reach this agent's ranks; empty where all share one machine."""
+    warm_job_ids: Annotated[list[type_id], Field(max_length=64)] = []
+    wait_s: Annotated[float, Field(ge=0, le=60)] = 0.0
+
+
+class GangTask(Message):
+    """What a rank of synchronous training needs beyond an ordinary attempt."""
+
+    gang_id: int
+    rank: int
+    world_size: int
+    orchestrator_port: int
+    """gRPC, on the server's own host."""
+    orchestrator_is_secure: bool = False
+    secret: str
+    """Shared by the members alone; names what they share on one machine."""
+    master_port: int = 29500
+    backend: Literal["gloo", "nccl"] = "gloo"
+    checkpoint_url: str | None = None
+    """What the last gang of this job saved; null at the first start."""
+    checkpoint_sha256: str | None = None
+
+
+class CheckpointUrlRequest(Message):
+    """POST /agent/checkpoint_url: where to PUT a checkpoint."""
+
+    task_id: type_id
+    lease_token: Annotated[str, StringConstraints(max_length=128)]
+    number: Annotated[int, Field(ge=1, le=2**31)]
+    size: Annotated[int, Field(ge=1, le=2**43)]
+
+
+class CheckpointRequest(Message):
+    """POST /agent/checkpoint, after the upload. Repeating it is harmless."""
+
+    task_id: type_id
+    lease_token: Annotated[str, StringConstraints(max_length=128)]
+    number: Annotated[int, Field(ge=1, le=2**31)]
+    size: Annotated[int, Field(ge=1, le=2**43)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class TaskReply(Message):
@@ -172,6 +267,8 @@ class TaskReply(Message):
     """The same for all chunks of a round."""
     limits: Limits = Limits()
     needs: Needs = Needs()
+    gang: GangTask | None = None
+    """Of subtasks of kind `rank`."""
 
 
 class MetricPoint(Message):
@@ -225,6 +322,16 @@ class UploadUrlReply(Message):
     """Relative to the server or absolute. PUT the bytes with `headers` and nothing else."""
     headers: dict[str, str] = {}
     expires_s: float
+
+
+class OutputUrlRequest(Message):
+    """POST /agent/output_url: where to PUT a file that the script left in outputs/. Before complete_task; may be repeated."""
+
+    task_id: type_id
+    lease_token: Annotated[str, StringConstraints(max_length=128)]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
+    size: Annotated[int, Field(ge=0, le=2**43)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class CompleteRequest(Message):

@@ -150,6 +150,9 @@ class ScriptedSandbox:
         self.inputs.append({path.name: path.read_bytes() for path in work.input.iterdir()})
         return self.script(work, on_output, stop)
 
+    def roots(self) -> list[int]:
+        return []
+
     def idle(self) -> None: ...
 
     def forget(self, job_ids: Collection[int]) -> None:

@@ -9,13 +9,18 @@ import threading
 import time
 from types import FrameType
 
+from rich.console import Console
+
 from gridx_protocol.messages import FailRequest, RegisterRequest, TaskReply, TaskRequest
 from gridx_worker import hardware
 from gridx_worker.client import CallFailed, Client, Refused, Unauthorized, Unreachable
 from gridx_worker.config import Config
+from gridx_worker.controls import Gate, Load
+from gridx_worker.display import Display
 from gridx_worker.heartbeat import Current, Heartbeat
 from gridx_worker.runner import Runner
 from gridx_worker.sandbox.base import Sandbox, SandboxInfo, StopSwitch
+from gridx_worker.standing import Standing
 from gridx_worker.state import Identity, State
 
 log = logging.getLogger(__name__)
@@ -23,6 +28,7 @@ log = logging.getLogger(__name__)
 RENEW_GAP_S = 30.0
 REAP_S = 60.0
 WAIT_S = 25.0
+PAUSED_S = 10.0
 GIVE_BACK_S = 5.0
 LONGEST_TROUBLE_S = 300.0
 UNREGISTERED = (
@@ -38,7 +44,9 @@ class CannotRun(Exception):
 class Agent:
     """One registered machine. run() blocks until the agent is stopped; shut_down() may come from any thread or signal handler."""
 
-    def __init__(self, config: Config, sandbox: Sandbox, state: State, *, client: Client | None = None) -> None:
+    def __init__(
+        self, config: Config, sandbox: Sandbox, state: State, *, client: Client | None = None, console: Console | None = None
+    ) -> None:
         self._config, self._sandbox, self._state = config, sandbox, state
         self._stop = threading.Event()
         self._answers: queue.SimpleQueue[TaskReply | Exception] = queue.SimpleQueue()
@@ -54,6 +62,9 @@ class Agent:
         self._heartbeat = Heartbeat(
             self._client, interval_s=config.heartbeat_s, intervals=self._set_intervals, on_unauthorized=self._unauthorized
         )
+        self._display = Display(console or Console(stderr=True, force_terminal=False))
+        self._standing = Standing(self._client, state.folder, config.accepts, self._display.idle)
+        self._gate = Gate(hours=config.hours, most_busy=config.most_busy, load=Load(sandbox.roots))
         self._runner = Runner(
             self._client,
             sandbox,
@@ -71,6 +82,8 @@ class Agent:
             self._log_in()
             self._heartbeat.start()
             reaper.start()
+            self._display.open()
+            self._standing.tell(None, at_once=True)
             self._sandbox.idle()
             while not self._stop.is_set():
                 self._one_turn()
@@ -78,6 +91,7 @@ class Agent:
                 raise self._end
         finally:
             self._stop.set()
+            self._display.close()
             if self._heartbeat.running:
                 self._heartbeat.stop()
             self._sandbox.close()
@@ -101,6 +115,11 @@ class Agent:
         signal.signal(signal.SIGINT, handle)
 
     def _one_turn(self) -> None:
+        paused = self._gate.why_closed()
+        self._standing.tell(paused)
+        if paused:
+            self._stop.wait(_jitter(PAUSED_S))
+            return
         try:
             reply = self._wait_for_work()
         except Unreachable:
@@ -126,7 +145,7 @@ class Agent:
 
         Raises Unreachable when told to stop; else as the client's request_task does.
         """
-        request = TaskRequest(warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S)
+        request = TaskRequest(warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S, accept=self._config.accepts)
         threading.Thread(target=self._ask, args=(request,), name="ask-for-work", daemon=True).start()
         answer = self._answers.get()
         if isinstance(answer, TaskReply):
@@ -155,7 +174,8 @@ class Agent:
         self._current = current
         self._heartbeat.watch(current)
         try:
-            ended = self._runner.run(task, current)
+            with self._display.work(task, current):
+                ended = self._runner.run(task, current)
         finally:
             self._heartbeat.watch(None)
             self._current = None
@@ -182,8 +202,8 @@ class Agent:
 
     def _register(self, key: str) -> str:
         assert self._info is not None
-        measured = hardware.measure(self._info, self._config.limits, self._state.folder)
-        request = RegisterRequest(agent_id=self._config.name, hardware=measured)
+        measured = hardware.measure(self._info, self._config.limits, self._state.folder, self._config.disk_bytes)
+        request = RegisterRequest(agent_id=self._config.name, hardware=measured, profile=self._standing.profile())
         reply = self._client.register(key, request, until=time.monotonic() + FOREVER_S)
         self._state.save(Identity(agent_id=reply.agent_id, server=self._config.server, token=reply.token))
         self._client.token = reply.token

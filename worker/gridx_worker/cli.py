@@ -1,12 +1,9 @@
-"""`gridx-worker run | build-image | doctor`."""
+"""`gridx-worker run | build-image | doctor | install | stop | uninstall`."""
 
 import argparse
 import logging
 import os
 import sys
-import tempfile
-import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,16 +11,17 @@ import docker
 import docker.errors
 from rich.console import Console
 
-from gridx_worker import __version__, logs
+from gridx_worker import __version__, logs, service
 from gridx_worker.agent import Agent, CannotRun
-from gridx_worker.client import Client
-from gridx_worker.config import BadSetting, Config, build_config
+from gridx_worker.config import BadSetting, Config, build_config, default_name
 from gridx_worker.dependencies import read_pip_settings
-from gridx_worker.images import IMAGE, BuildFailed, BuildOptions, build_image, image_id
+from gridx_worker.doctor.checks import examine
+from gridx_worker.doctor.report import Check, save
+from gridx_worker.images import IMAGE, BuildFailed, BuildOptions, build_image
 from gridx_worker.sandbox.base import Sandbox, SandboxUnavailable
-from gridx_worker.sandbox.container import find_problems
 from gridx_worker.sandbox.docker import DockerSandbox, ImageMissing
 from gridx_worker.sandbox.process import ProcessSandbox
+from gridx_worker.service import ServiceFailed
 from gridx_worker.state import AlreadyRunning, State
 
 WARNING = (
@@ -42,9 +40,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser = build_parser()
     given = parser.parse_args(arguments)
     try:
-        logs.set_up(os.environ.get("WORKER_LOG_LEVEL") or "INFO")
+        logs.set_up(os.environ.get("WORKER_LOG_LEVEL") or "INFO", console)
         code: int = given.command(given)
-    except (BadSetting, CannotRun, SandboxUnavailable, AlreadyRunning, BuildFailed, ValueError) as error:
+    except (BadSetting, CannotRun, SandboxUnavailable, AlreadyRunning, BuildFailed, ServiceFailed, ValueError) as error:
         console.print(f"gridx-worker: {error}", style="bold red", markup=False)
         code = 1
     except KeyboardInterrupt:
@@ -59,8 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="register, then work until stopped")
     _add_common(run)
-    run.add_argument("--key", help="enrolment key (or GRIDX_KEY); needed the first time only")
-    run.add_argument("--key-file", help="file with the enrolment key (or GRIDX_KEY_FILE)")
+    _add_key(run)
     run.set_defaults(command=run_agent)
 
     build = commands.add_parser("build-image", help=f"build the sandbox image {IMAGE}")
@@ -71,9 +68,24 @@ def build_parser() -> argparse.ArgumentParser:
     build.add_argument("--image", default=IMAGE, help=f"name of the result (default {IMAGE})")
     build.set_defaults(command=run_build)
 
-    doctor = commands.add_parser("doctor", help="check Docker, the image and the server")
+    doctor = commands.add_parser("doctor", help="check this machine, try to break out of its sandbox, and measure how fast it trains")
     _add_common(doctor)
     doctor.set_defaults(command=run_doctor, key=None, key_file=None)
+
+    install = commands.add_parser("install", help="run as a systemd service of this user, also after a reboot")
+    _add_common(install)
+    _add_key(install)
+    install.set_defaults(command=run_install)
+
+    stop = commands.add_parser("stop", help="end the running agent after its task")
+    stop.add_argument("--now", action="store_true", help="do not wait for the task in hand; the server gives it to another machine")
+    uninstall = commands.add_parser("uninstall", help="take the service, containers, image and state away again")
+    uninstall.add_argument("--keep-image", action="store_true", help="leave the sandbox image")
+    uninstall.add_argument("--image", help=f"sandbox image (or GRIDX_SANDBOX_IMAGE; default {IMAGE})")
+    for each, command in ((stop, run_stop), (uninstall, run_uninstall)):
+        each.add_argument("--name", help="the agent's id (or AGENT_ID; default the host name)")
+        each.add_argument("--state-dir", help="where agents keep their state (default ~/.gridx-worker)")
+        each.set_defaults(command=command)
     return parser
 
 
@@ -81,7 +93,7 @@ def run_agent(given: argparse.Namespace) -> int:
     config = build_config(given)
     state = State(config.state_dir)
     try:
-        agent = Agent(config, _sandbox(config, state), state)
+        agent = Agent(config, _sandbox(config, state), state, console=console)
         agent.handle_signals()
         agent.run()
     finally:
@@ -104,13 +116,55 @@ def run_build(given: argparse.Namespace) -> int:
 
 
 def run_doctor(given: argparse.Namespace) -> int:
-    """One line per check; exit code 1 when one failed."""
-    # A folder of its own: with an agent's folder it would take that agent's running sandboxes for leftovers.
-    with tempfile.TemporaryDirectory(prefix="gridx-doctor-") as folder:
-        checks = _check(replace(build_config(given), state_dir=Path(folder)))
-    for name, problem in checks:
-        console.print(f"{'FAILED' if problem else 'ok':7}{name}{': ' + problem if problem else ''}", markup=False)
-    return 1 if any(problem for _, problem in checks) else 0
+    """One line per check, a verdict, exit code 1 when one failed. The running agent takes what was found to the server."""
+    config = build_config(given)
+    findings = examine(config, _new_sandbox, _print_check)
+    save(findings, config.state_dir)
+    failed = sum(check.problem is not None for check in findings.checks)
+    if failed:
+        console.print(f"{failed} of {len(findings.checks)} checks failed", style="bold red", markup=False)
+        return 1
+    words = (
+        "this machine can be lent" if config.sandbox == "docker" else "this machine can run your own jobs; for strangers' it needs Docker"
+    )
+    console.print(f"all is well: {words}", style="bold green", markup=False)
+    return 0
+
+
+def run_install(given: argparse.Namespace) -> int:
+    config = build_config(given)
+    arguments = ["--server", config.server, "--name", config.name, "--state-dir", str(config.state_dir.parent), "--sandbox", config.sandbox]
+    for option in ("python", "cpus", "memory_mb", "disk_mb", "image", "pip_config", "packages", "gpu", "accept", "hours"):
+        if (value := getattr(given, option)) is not None:
+            arguments += [f"--{option.replace('_', '-')}", str(value)]
+    arguments += ["--only-when-idle"] if given.only_when_idle else []
+    path = service.write_unit(config.name, arguments, config.key, config.state_dir)
+    console.print(f"wrote {path}", markup=False)
+    for advice in service.start(config.name):
+        console.print(advice, style="yellow", markup=False)
+    console.print(f"started; `journalctl --user -f -u {path.stem}` shows what it does", markup=False)
+    return 0
+
+
+def run_uninstall(given: argparse.Namespace) -> int:
+    base = Path(given.state_dir).expanduser() if given.state_dir else Path.home() / ".gridx-worker"
+    image = None if given.keep_image else given.image or os.environ.get("GRIDX_SANDBOX_IMAGE") or IMAGE
+    service.uninstall(
+        given.name or os.environ.get("AGENT_ID") or default_name(), base, image=image, say=lambda line: console.print(line, markup=False)
+    )
+    return 0
+
+
+def run_stop(given: argparse.Namespace) -> int:
+    base = Path(given.state_dir).expanduser() if given.state_dir else Path.home() / ".gridx-worker"
+    name = given.name or os.environ.get("AGENT_ID") or default_name()
+    console.print(service.stop((base / name).resolve(), now=given.now), markup=False)
+    return 0
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--key", help="enrolment key (or GRIDX_KEY); needed the first time only")
+    parser.add_argument("--key-file", help="file with the enrolment key (or GRIDX_KEY_FILE)")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -121,33 +175,20 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state-dir", help="where agents keep their state (default ~/.gridx-worker); one folder per name in it")
     parser.add_argument("--cpus", type=float, help="cores for one attempt (or WORKER_CPU_LIMIT; default 1)")
     parser.add_argument("--memory-mb", type=float, help="memory for one attempt in MB (or WORKER_MEMORY_LIMIT; default 2048)")
+    parser.add_argument("--disk-mb", type=float, help="disk for inputs and packages in MB (or WORKER_DISK_LIMIT; default 16384)")
+    parser.add_argument("--gpu", help="index or UUID of the one GPU to offer (or WORKER_GPU; default none)")
     parser.add_argument("--image", help=f"sandbox image (or GRIDX_SANDBOX_IMAGE; default {IMAGE})")
     parser.add_argument("--pip-config", help="pip configuration file that says where packages come from (or pip's own variables)")
+    parser.add_argument("--packages", help="the only packages to install: a list, or a file that holds one (or WORKER_PACKAGES)")
+    parser.add_argument("--accept", help="recipes: only jobs whose script is the server's own (or WORKER_ACCEPT; default all)")
+    parser.add_argument("--hours", help="when to work, such as 'Mon-Fri 18:00-8:00, Sat-Sun' (or WORKER_HOURS; default always)")
+    parser.add_argument("--only-when-idle", action="store_true", help="take work only while others use little of this machine")
 
 
-def _check(config: Config) -> list[tuple[str, str | None]]:
-    """What was looked at, and what is wrong with it if anything is."""
-    checks: list[tuple[str, str | None]] = []
-    if config.sandbox == "docker":
-        try:
-            client = docker.from_env(timeout=30)
-            problems = find_problems(client)
-            checks.append(("Docker answers", None))
-            checks.append(("Docker enforces all limits", "; ".join(problems) or None))
-            missing = None if image_id(client, config.image) else "missing; run `gridx-worker build-image`"
-            checks.append((f"image {config.image}", missing))
-        except docker.errors.DockerException as error:
-            checks.append(("Docker answers", _first_line(error)))
-    try:
-        if not any(problem for _, problem in checks):
-            info = _new_sandbox(config).prepare()
-            checks.append((f"sandbox: Python {info.python_version}, torch {info.versions.get('torch', 'none')}", None))
-    except SandboxUnavailable as error:
-        checks.append((f"{config.sandbox} sandbox", str(error)))
-    client = Client(config.server, stop=threading.Event())
-    checks.append((f"server {config.server}", client.reachable()))
-    client.close()
-    return checks
+def _print_check(check: Check) -> None:
+    console.print(f"{'FAILED' if check.problem else 'ok':7}{check.name}{': ' + check.problem if check.problem else ''}", markup=False)
+    if check.problem and check.fix:
+        console.print(f"       -> {check.fix}", markup=False)
 
 
 def _sandbox(config: Config, state: State) -> Sandbox:
@@ -170,7 +211,7 @@ def _sandbox(config: Config, state: State) -> Sandbox:
 
 def _new_sandbox(config: Config) -> DockerSandbox | ProcessSandbox:
     if config.sandbox == "process":
-        return ProcessSandbox(folder=config.state_dir, limits=config.limits, python=config.python)
+        return ProcessSandbox(folder=config.state_dir, limits=config.limits, python=config.python, pip=config.pip)
     try:
         client = docker.from_env(timeout=60)
         client.ping()

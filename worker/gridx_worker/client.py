@@ -31,6 +31,9 @@ from gridx_protocol.messages import (
     Message,
     MetricsReply,
     MetricsRequest,
+    OutputUrlRequest,
+    Profile,
+    ProfileReply,
     RegisterReply,
     RegisterRequest,
     TaskReply,
@@ -106,6 +109,9 @@ class Client:
         except LeaseLost as error:
             raise Refused(409, "agent_id_taken", str(error)) from error
 
+    def profile(self, request: Profile, *, until: float) -> ProfileReply:
+        return self._call("agent/profile", request, ProfileReply, until=until)
+
     def heartbeat(self, request: HeartbeatRequest, *, until: float) -> HeartbeatReply:
         return self._call("agent/heartbeat", request, HeartbeatReply, until=until)
 
@@ -124,12 +130,14 @@ class Client:
     def fail(self, request: FailRequest, *, until: float) -> None:
         self._call("agent/fail_task", request, Message, until=until, outlive_stop=True)
 
-    def upload(self, request: UploadUrlRequest, path: Path, *, until: float, check: Callable[[], None]) -> None:
+    def upload(self, request: UploadUrlRequest | OutputUrlRequest, path: Path, *, until: float, check: Callable[[], None]) -> None:
         """Asks where to put the file and puts it there, as often as it takes. `check` may raise to break off."""
+
+        call = "agent/output_url" if isinstance(request, OutputUrlRequest) else "agent/upload_url"
 
         def once() -> None:
             check()
-            place = self._authorised("agent/upload_url", request, UploadUrlReply)
+            place = self._authorised(call, request, UploadUrlReply)
             headers = {**place.headers, "content-length": str(request.size)}
             answer = self._send("PUT", urljoin(self.server, place.url), content=_blocks(path, check), headers=headers)
             try:

@@ -1,6 +1,7 @@
 """Installs a job's requirements for a sandbox: resolve inside it first, look at what pip would fetch, then install exactly that.
 
-Wheels only, so that nothing of a package runs while it is installed. Results are cached per (requirements, sandbox).
+Wheels only, so that nothing of a package runs while it is installed. Results are cached per (requirements, sandbox); the least recently
+used go when they take more than the provider's budget.
 """
 
 import configparser
@@ -11,7 +12,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,12 +20,13 @@ from typing import Any, Protocol
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from gridx_worker.sandbox.base import DependenciesFailed, OutOfTime, StopSwitch
+from gridx_worker.sandbox.base import DependenciesFailed, OutOfTime, PackageNotAllowed, StopSwitch
 
 log = logging.getLogger(__name__)
 
 MAX_REPORT_BYTES = 64 * 1024**2
-KEPT_SETS = 20
+MAX_PACKAGES = 150
+CACHE_BYTES = 8 * 1024**3
 EMPTY = "nothing-to-install"
 
 
@@ -39,6 +41,10 @@ class PipSettings:
     cert: Path | None = None
     trusted_hosts: tuple[str, ...] = ()
     no_index: bool = False
+    allowed: frozenset[str] | None = None
+    """The only packages that this provider's machine installs, by canonical name; None: any."""
+    cache_bytes: int = CACHE_BYTES
+    """What installed packages may take on disk before the least recently used go."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,12 @@ def read_pip_settings(file: Path | None, environment: Mapping[str, str]) -> PipS
     )
 
 
+def read_allowed(text: str) -> frozenset[str]:
+    """Canonical names from a provider's list: separated by commas, spaces or lines; what follows a # in a line is left out."""
+    lines = [line.split("#", 1)[0] for line in text.splitlines()]
+    return frozenset(canonicalize_name(name) for line in lines for name in line.replace(",", " ").split())
+
+
 def install(
     requirements: Sequence[str],
     pip: Pip,
@@ -92,16 +104,19 @@ def install(
     cap_bytes: int,
     deadline: float,
     stop: StopSwitch,
+    settings: PipSettings,
 ) -> Path | None:
     """The folder of packages that the sandbox does not have yet, None when it has all. `installed` are its versions by name.
 
-    Raises DependenciesFailed with words for the buyer, OutOfTime at the attempt's deadline, Stopped.
+    Raises DependenciesFailed with words for the buyer, PackageNotAllowed, OutOfTime at the attempt's deadline, Stopped.
     """
     lines = check_lines(requirements)
     if not lines:
         return None
     check_torch(lines, installed.get("torch"))
-    key = hashlib.sha256("\n".join([*lines, sandbox_key]).encode()).hexdigest()[:32]
+    here = {canonicalize_name(name) for name in installed}
+    _check_allowed((Requirement(line).name for line in lines), settings.allowed, here)
+    key = hashlib.sha256("\n".join([*lines, sandbox_key, *sorted(settings.allowed or ())]).encode()).hexdigest()[:32]
     target = cache / key
     if not target.is_dir():
         until = min(time.monotonic() + cap_s, deadline)
@@ -109,7 +124,7 @@ def install(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
-            _install(lines, pip, partial, installed, until=until, cap_bytes=cap_bytes, stop=stop)
+            _install(lines, pip, partial, installed, settings.allowed, until=until, cap_bytes=cap_bytes, stop=stop)
         except TimeoutError as error:
             shutil.rmtree(partial, ignore_errors=True)
             if time.monotonic() >= deadline:
@@ -119,8 +134,8 @@ def install(
             shutil.rmtree(partial, ignore_errors=True)
             raise
         partial.rename(target)
+        _forget_old(cache, keep=target, cap_bytes=settings.cache_bytes)
     os.utime(target)
-    _forget_old(cache, keep=target)
     return None if (target / EMPTY).exists() else target / "site"
 
 
@@ -161,8 +176,22 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
+def _check_allowed(names: Iterable[str], allowed: frozenset[str] | None, here: Collection[str]) -> None:
+    for name in names:
+        if allowed is not None and canonicalize_name(name) not in allowed and canonicalize_name(name) not in here:
+            raise PackageNotAllowed(f"this machine's provider does not let it install the package {name}")
+
+
 def _install(
-    lines: Sequence[str], pip: Pip, folder: Path, installed: Mapping[str, str], *, until: float, cap_bytes: int, stop: StopSwitch
+    lines: Sequence[str],
+    pip: Pip,
+    folder: Path,
+    installed: Mapping[str, str],
+    allowed: frozenset[str] | None,
+    *,
+    until: float,
+    cap_bytes: int,
+    stop: StopSwitch,
 ) -> None:
     inside = pip.inside(folder)
     (folder / "requirements.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -172,6 +201,7 @@ def _install(
     if not chosen:
         (folder / EMPTY).touch()
         return
+    _check_allowed((line.partition("==")[0] for line in chosen), allowed, ())
     with_hashes = all("--hash" in line for line in chosen)
     lock = "\n".join(line if with_hashes else line.split(" --hash")[0] for line in chosen)
     (folder / "locked.txt").write_text(lock + "\n", encoding="utf-8")
@@ -190,6 +220,8 @@ def _read_report(path: Path, installed: Mapping[str, str]) -> list[str]:
         raise DependenciesFailed("the requirements ask for too many packages")
     report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     lines: list[str] = []
+    if len(report.get("install", [])) > MAX_PACKAGES:
+        raise DependenciesFailed(f"the requirements need {len(report['install'])} packages; at most {MAX_PACKAGES} are installed")
     for item in report.get("install", []):
         metadata: dict[str, Any] = item["metadata"]
         name, version = str(metadata["name"]), str(metadata["version"])
@@ -219,10 +251,16 @@ def _succeed(result: PipResult) -> None:
     raise DependenciesFailed("pip could not install the requirements:\n" + "\n".join(errors)[-3000:])
 
 
-def _forget_old(cache: Path, *, keep: Path) -> None:
+def _forget_old(cache: Path, *, keep: Path, cap_bytes: int) -> None:
+    """The least recently used sets go until the rest fits. A container that still shows one goes with its next use."""
     sets = sorted((entry for entry in cache.iterdir() if entry.is_dir() and entry != keep), key=lambda entry: entry.stat().st_mtime)
-    for entry in sets[: max(len(sets) - KEPT_SETS, 0)]:
+    sizes = {entry: folder_bytes(entry) for entry in [*sets, keep]}
+    total = sum(sizes.values())
+    for entry in sets:
+        if total <= cap_bytes:
+            break
         shutil.rmtree(entry, ignore_errors=True)
+        total -= sizes[entry]
 
 
 def watch_until_done(done: threading.Event, folder: Path, kill: Any, *, until: float, cap_bytes: int, stop: StopSwitch) -> None:

@@ -4,6 +4,8 @@ import json
 import logging
 import time
 
+from rich.console import Console
+
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -21,9 +23,20 @@ class FieldFormatter(logging.Formatter):
         return " ".join([line, *fields])
 
 
-def set_up(level: str) -> None:
-    """Logs to standard error. Raises ValueError for an unknown level."""
-    handler = logging.StreamHandler()
+class ConsoleHandler(logging.Handler):
+    """Prints above what a console draws."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.print(self.format(record), markup=False, highlight=False, soft_wrap=True)
+
+
+def set_up(level: str, console: Console | None = None) -> None:
+    """Logs to standard error, which `console` is where one draws on it. Raises ValueError for an unknown level."""
+    handler = ConsoleHandler(console) if console is not None and console.is_terminal else logging.StreamHandler()
     handler.setFormatter(FieldFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]

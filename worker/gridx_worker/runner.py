@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gridx_protocol.messages import CompleteRequest, FailRequest, FailureKind, Phase, TaskReply, UploadUrlRequest
+from gridx_protocol.messages import CompleteRequest, FailRequest, FailureKind, OutputUrlRequest, Phase, TaskReply, UploadUrlRequest
 from gridx_worker.client import CallFailed, Client, LeaseLost, TooLarge
 from gridx_worker.files import LARGEST_INPUT, Cache, Fetch, NoSpace, require_space
 from gridx_worker.heartbeat import Current
@@ -97,6 +97,8 @@ class Runner:
             agent_id=self._agent_id, job_id=task.job_id or 0, task_id=current.task_id, attempt=task.attempt, input=folder / "input",
             output_name=output_name, output=folder / output_name, output_bytes=task.limits.output_bytes, arguments=task.arguments,
             environment=script_environment(task, mark), deadline=deadline, packages=packages,
+            outputs=folder / "outputs" if task.kind == "train" else None,
+            outputs_count=task.limits.outputs_count, outputs_bytes=task.limits.outputs_bytes,
         )  # fmt: skip
         outcome, reporter = self._train(task, current, work, mark)
         if outcome.stopped:
@@ -140,6 +142,8 @@ class Runner:
         )  # fmt: skip
         try:
             outcome = self._sandbox.run(work, on_output=reporter.feed, stop=current.stop)
+            for note in outcome.notes:
+                reporter.feed(f"{note}\n".encode())
             if outcome.kind is None and not outcome.stopped:
                 self._enter(current, "UPLOADING")
             return outcome, reporter
@@ -149,8 +153,14 @@ class Runner:
     def _deliver(self, current: Current, work: Work, outcome: Outcome, reporter: Reporter, deadline: float) -> str:
         """Uploads and completes, again and again until it succeeds, the lease is lost or the deadline comes."""
         metrics = final_metrics(work, reporter)
-        place = UploadUrlRequest(task_id=current.task_id, lease_token=current.lease_token, size=outcome.size)
-        self._client.upload(place, work.output, until=deadline, check=current.stop.check)
+        for file in outcome.outputs:
+            announced = OutputUrlRequest(
+                task_id=current.task_id, lease_token=current.lease_token, name=file.name, size=file.size, sha256=file.sha256
+            )
+            self._client.upload(announced, file.path, until=deadline, check=current.stop.check)
+        if work.output_name != OUTPUT_NAMES["evaluate"]:  # an evaluation's numbers travel in the report
+            place = UploadUrlRequest(task_id=current.task_id, lease_token=current.lease_token, size=outcome.size)
+            self._client.upload(place, work.output, until=deadline, check=current.stop.check)
         request = CompleteRequest(
             task_id=current.task_id,
             lease_token=current.lease_token,

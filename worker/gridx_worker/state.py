@@ -35,6 +35,8 @@ class State:
         except OSError as error:
             os.close(self._lock)
             raise AlreadyRunning(f"an agent runs from {folder} already; stop it, or give this one another --name") from error
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, str(os.getpid()).encode())  # for `gridx-worker stop`
 
     def load(self, *, server: str) -> Identity | None:
         """The saved identity for this server; None when there is none or the file is damaged."""

@@ -36,7 +36,23 @@ class Agent(Base):
     ram_bytes: Mapped[int]
     gpu_count: Mapped[int]
     vram_bytes: Mapped[int]
+    ddp_slots: Mapped[int] = mapped_column(default=0)
+    """Ranks of synchronous training that it runs at the same time, beside its ordinary work."""
+    ddp_place: Mapped[str | None] = mapped_column(String(255), default=None)
+    """Agents that name the same place reach one another."""
+    ddp_address: Mapped[str | None] = mapped_column(String(255), default=None)
+    ddp_asked_at: Mapped[datetime | None] = mapped_column(default=None)
+    """When it last asked for a rank."""
     registered_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     removed_at: Mapped[datetime | None] = mapped_column(default=None)
     ban_reason: Mapped[str | None] = mapped_column(Text, default=None)
+    accepts: Mapped[str] = mapped_column(String(16), default="all")
+    """`recipes`: only jobs whose script is one of the server's own."""
+    paused: Mapped[str | None] = mapped_column(String(200), default=None)
+    """Why it asks for no work, as its provider set it."""
+    doctor: Mapped[dict[str, Any] | None] = mapped_column(JSON, default=None)
+    """The latest report of `gridx-worker doctor`; `at` is the server's time of it."""
+    quarantined_until: Mapped[datetime | None] = mapped_column(default=None)
+    quarantine_reason: Mapped[str | None] = mapped_column(Text, default=None)
+    """Why it gets no work for a while, and what its provider can do."""

@@ -13,7 +13,7 @@ from gridx.agents.models import Agent, EnrolmentKey
 from gridx.core.db import table_of
 from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
 from gridx.core.tokens import hash_secret, new_secret
-from gridx_protocol import PROTOCOL_VERSION, Hardware, RegisterRequest
+from gridx_protocol import PROTOCOL_VERSION, Profile, RegisterRequest
 
 _REGISTER_ADVICE = (
     "this agent's token is not valid: it was revoked, or an agent of the same name registered again elsewhere. "
@@ -49,6 +49,11 @@ class AgentActor:
     ram_bytes: int
     gpu_count: int
     vram_bytes: int
+    accepts: str = "all"
+    quarantined_until: datetime | None = None
+
+    def is_quarantined(self, now: datetime) -> bool:
+        return self.quarantined_until is not None and self.quarantined_until > now
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def register(session: Session, key: str, request: RegisterRequest, now: datetime
         raise AgentIdTaken(f"the name {request.agent_id!r} belongs to another provider's machine; choose another with --name")
     if agent.ban_reason is not None:
         raise Forbidden(f"this machine was banned: {agent.ban_reason}")
-    _describe(agent, request.hardware)
+    _describe(agent, request, now)
     agent.key_id, agent.token_hash, agent.last_seen_at, agent.removed_at = enrolment.id, hash_secret(token), now, None
     return Registration(agent.id, token, is_new=False)
 
@@ -124,7 +129,17 @@ def authenticate(session: Session, token: str) -> AgentActor:
         raise NotAuthenticated("the account of this machine's provider is disabled; ask the server's administrator")
     if agent.ban_reason is not None:
         raise NotAuthenticated(f"this machine was banned: {agent.ban_reason}")
-    return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes)
+    return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes, agent.accepts, agent.quarantined_until)
+
+
+def set_profile(session: Session, agent_id: str, profile: Profile, now: datetime) -> None:
+    """Keep what a machine says of itself. A profile without a doctor's report leaves the last one."""
+    _set_profile(session.get_one(Agent, agent_id), profile, now)
+
+
+def quarantine(session: Session, agent_id: str, until: datetime, reason: str) -> None:
+    """Give a machine no work until then."""
+    session.execute(update(Agent).where(Agent.id == agent_id).values(quarantined_until=until, quarantine_reason=reason))
 
 
 def lock(session: Session, agent_id: str, now: datetime) -> None:
@@ -135,6 +150,13 @@ def lock(session: Session, agent_id: str, now: datetime) -> None:
 def touch(session: Session, agent_id: str, now: datetime) -> None:
     """Note that an agent was heard of."""
     session.execute(update(Agent).where(Agent.id == agent_id, Agent.last_seen_at < now).values(last_seen_at=now))
+
+
+def offer_slots(session: Session, agent_id: str, slots: int, place: str, address: str, now: datetime) -> None:
+    """Note that an agent asks for ranks: how many it runs at the same time, and where others reach it."""
+    session.execute(
+        update(Agent).where(Agent.id == agent_id).values(ddp_slots=slots, ddp_place=place, ddp_address=address, ddp_asked_at=now)
+    )
 
 
 def remove(session: Session, owner_id: int, agent_id: str, now: datetime) -> None:
@@ -184,7 +206,7 @@ def _insert(session: Session, key: EnrolmentKey, request: RegisterRequest, token
         registered_at=now,
         last_seen_at=now,
     )
-    _describe(agent, request.hardware)
+    _describe(agent, request, now)
     try:
         with session.begin_nested():
             session.add(agent)
@@ -192,6 +214,16 @@ def _insert(session: Session, key: EnrolmentKey, request: RegisterRequest, token
         raise AgentIdTaken(f"the name {request.agent_id!r} was taken just now; try again") from None
 
 
-def _describe(agent: Agent, hardware: Hardware) -> None:
+def _describe(agent: Agent, request: RegisterRequest, now: datetime) -> None:
+    hardware = request.hardware
     agent.hardware = hardware.model_dump()
+    if request.profile is not None:
+        _set_profile(agent, request.profile, now)
     agent.ram_bytes, agent.gpu_count, agent.vram_bytes = hardware.ram_bytes, hardware.gpu_count, hardware.vram_bytes
+
+
+def _set_profile(agent: Agent, profile: Profile, now: datetime) -> None:
+    agent.accepts, agent.paused = profile.accepts, profile.paused
+    if profile.doctor is not None:
+        ran_at = now - timedelta(seconds=profile.doctor.age_s)
+        agent.doctor = profile.doctor.model_dump(exclude={"age_s"}) | {"at": ran_at.isoformat()}

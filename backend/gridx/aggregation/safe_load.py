@@ -26,6 +26,8 @@ _ANSWER_BYTES: Final = 64 << 20
 _SLACK_BYTES: Final = 512 << 20
 _CONTEXT = multiprocessing.get_context("forkserver")
 _START = threading.Lock()
+_MIN_SECONDS: Final = 60.0
+_BYTES_PER_SECOND: Final = 20e6
 
 if TYPE_CHECKING:  # a generic class for the type checker only
     _Pipe = Connection[Any, Any]
@@ -55,6 +57,11 @@ def verify_in_child(source: Path, canonical: Path, caps: UpdateCaps, timeout_s: 
     if not answer:
         raise _death(exitcode, caps)
     return _decode(answer)
+
+
+def verify_timeout_s(size: int) -> float:
+    """Seconds to give an upload of `size` bytes: reading, checking and writing are much faster, so this only bounds a child that hangs."""
+    return _MIN_SECONDS + size / _BYTES_PER_SECOND
 
 
 def warm_up() -> None:

@@ -13,10 +13,9 @@ from gridx.aggregation.strategies.krum import TooFewUpdates
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
-from gridx.datasets.models import Chunk
-from gridx.jobs import rounds
+from gridx.jobs import evaluation, rounds
 from gridx.jobs.models import Attempt, Job, Round, Subtask
-from gridx.jobs.states import lock_job, move
+from gridx.jobs.states import lock_job
 
 _log = structlog.get_logger()
 _STATE = "strategy.state"
@@ -145,30 +144,22 @@ def _fetched(work: Work, job: Job, item: _Update, folder: Path) -> bool:
 
 
 def _go_on(session: Session, work: Work, job: Job, round_id: int, report: MergeReport, chunks: list[int]) -> list[str]:
-    """Open the next round or end the job. Returns the keys of files that are not needed any more."""
+    """Let the model be evaluated, open the next round or end the job. Returns the keys of files that are not needed any more."""
     now = work.clock.now()
     round_ = session.get_one(Round, round_id, populate_existing=True)
     used, delta = round_.updates_used, report.convergence_delta
     text = f"round {round_.number}: {used} updates over {report.rows} rows merged; convergence delta {delta:.6g}"
     if report.chosen is not None:
         text += f"; {job.strategy} chose {', '.join(f'chunk {chunks[index]}' for index in report.chosen)}"
-    if round_.number < job.rounds:
-        chunk_rows = session.scalars(select(Chunk.rows).where(Chunk.job_id == job.id).order_by(Chunk.index)).all()
-        rounds.open_round(session, job, round_.number + 1, chunk_rows, round_.reference, now)
-        move(session, job, "RUNNING", now=now, text=text)
-        return [] if job.keep_updates else _forget_updates(session, job.id, round_.number)
-    move(
-        session,
-        job,
-        "COMPLETED",
-        now=now,
-        text=text,
-        final_model_key=round_.global_model_key,
-        final_model_sha256=round_.global_model_sha256,
-        final_model_bytes=round_.global_model_bytes,
-    )
-    rounds.release_rest(session, job, now)
-    return [] if job.keep_updates else _forget_updates(session, job.id, round_.number - 1)
+    if job.evaluations:
+        evaluation.open_evaluations(session, job, round_, now, text, work.settings.offline_after_s)
+    else:
+        rounds.go_on(session, job, round_, now, text)
+    if job.keep_updates:
+        return []
+    # Those of the last round are kept, and with early stopping any round may be the last.
+    may_be_last = round_.number == job.rounds or job.early_stopping is not None
+    return _forget_updates(session, job.id, round_.number - may_be_last)
 
 
 def _forget_updates(session: Session, job_id: int, up_to: int) -> list[str]:
@@ -184,7 +175,7 @@ def _accepted(session: Session, round_id: int) -> list[_Update]:
     rows = session.execute(
         select(Attempt.id, Subtask.chunk_index, Attempt.update_key, Attempt.summary, Subtask.rows)
         .join(Subtask, Subtask.id == Attempt.subtask_id)
-        .where(Subtask.round_id == round_id, Attempt.status == "ACCEPTED", Attempt.update_key.is_not(None))
+        .where(Subtask.round_id == round_id, Subtask.kind == "train", Attempt.status == "ACCEPTED", Attempt.update_key.is_not(None))
         .order_by(Subtask.chunk_index)
     )
     return [_Update(attempt, chunk, key or "", (summary or {}).get("sha256", ""), count) for attempt, chunk, key, summary, count in rows]

@@ -32,6 +32,8 @@ def force_aggregate(settings: Settings, job_id: int) -> str:
                 return f"job {job_id} is already {job.status}"
             if job.status == "PROCESSING":
                 return f"job {job_id} is still being prepared; nothing can be merged yet"
+            if job.mode == "ddp":
+                return f"job {job_id} trains in step: there is nothing to merge"
             if not rounds.has_updates(session, job):
                 raise rounds.NothingAccepted(f"no update of round {job.current_round} was uploaded yet; there is nothing to merge")
             rounds.stop_waiting(session, job, work.clock.now())

@@ -10,8 +10,12 @@ import structlog
 from gridx.accounts.throttle import sweep_login_failures
 from gridx.aggregation.safe_load import warm_up
 from gridx.background.aggregate import aggregate_next
+from gridx.background.export import export_next
+from gridx.background.lateness import look_after_rounds
 from gridx.background.leases import expire_leases
 from gridx.background.prepare import prepare_next
+from gridx.background.quarantine import quarantine_suspects
+from gridx.background.seal import seal_next
 from gridx.background.sweep import sweep_storage
 from gridx.background.verify import verify_next
 from gridx.background.work import Work
@@ -25,6 +29,7 @@ from gridx.storage.base import ObjectStore
 _LOOK_AGAIN_S = 5.0
 """A wake-up is a hint: this often everything is looked at all the same."""
 _SWEEP_STORAGE_S = 600.0
+_LATENESS_S = 2.0
 _log = structlog.get_logger()
 
 
@@ -63,7 +68,11 @@ class Background:
             ("prepare", lambda: self._drain("prepare", prepare_next)),
             *((f"verify-{index}", lambda: self._drain("verify", verify_next)) for index in range(max(1, settings.workers))),
             ("aggregate", lambda: self._drain("aggregate", aggregate_next)),
+            ("seal", lambda: self._drain("seal", seal_next)),
+            ("export", lambda: self._drain("export", export_next)),
+            ("lateness", lambda: self._every(_LATENESS_S, "lateness", lambda: look_after_rounds(self.work))),
             ("leases", lambda: self._every(settings.sweep_s, "leases", lambda: expire_leases(self.work))),
+            ("quarantine", lambda: self._every(settings.sweep_s, "quarantine", lambda: quarantine_suspects(self.work))),
             ("sweep", lambda: self._every(_SWEEP_STORAGE_S, "sweep", self._sweep)),
         ]
         self._threads = [threading.Thread(target=target, name=name, daemon=True) for name, target in jobs]

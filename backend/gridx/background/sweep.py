@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from gridx.background.work import Work
 from gridx.datasets.models import Chunk, Dataset
+from gridx.jobs import checkpoints, outputs
 from gridx.jobs.models import Attempt, Job, Round
 from gridx.storage.base import ObjectInfo
 from gridx.storage.local import LocalStore
@@ -47,20 +48,22 @@ def _needed_by(work: Work, job_id: int) -> set[str]:
     with work.database.read() as session:
         chunks = session.scalars(select(Chunk.object_key).where(Chunk.job_id == job_id)).all()
         models = session.execute(select(Round.global_model_key, Round.state_key).where(Round.job_id == job_id)).all()
-        schema = session.scalars(select(Job.schema_key).where(Job.id == job_id)).all()
+        own = session.execute(select(Job.schema_key, Job.safetensors_key).where(Job.id == job_id)).all()
+        left = outputs.needed_keys(session, job_id)
         updates = session.scalars(select(Attempt.update_key).where(Attempt.job_id == job_id)).all()
         uploads = session.scalars(
             select(Attempt.upload_key).where(
                 Attempt.job_id == job_id, Attempt.status.in_(("RUNNING", "VERIFYING")), Attempt.update_key.is_(None)
             )
         ).all()
+        kept = checkpoints.needed_keys(session, job_id)
     maps = {key.rsplit("/", 1)[0] + "/rows.map" for key in chunks}
-    return {key for key in (*chunks, *maps, *schema, *updates, *uploads, *(key for row in models for key in row)) if key}
+    return kept | {key for key in (*chunks, *maps, *left, *updates, *uploads, *(key for row in (*own, *models) for key in row)) if key}
 
 
 def _scripts(work: Work) -> set[str]:
     with work.database.read() as session:
-        rows = session.execute(select(Job.script_key, Job.requirements_key)).all()
+        rows = session.execute(select(Job.script_key, Job.requirements_key, Job.initial_model_key)).all()
     return {key for row in rows for key in row if key}
 
 

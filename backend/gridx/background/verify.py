@@ -5,21 +5,17 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from gridx.aggregation.safe_load import verify_in_child
+from gridx.aggregation.safe_load import verify_in_child, verify_timeout_s
 from gridx.aggregation.summary import UpdateCaps, UpdateRefused
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
 from gridx.core.lease import LeaseLost
 from gridx.core.wakeup import notify
-from gridx.jobs import rounds
+from gridx.jobs import attempts
 from gridx.jobs.agreement import decide_next
 from gridx.jobs.models import Attempt, Subtask
 from gridx.jobs.states import lock_job
-
-_MIN_SECONDS = 60.0
-_BYTES_PER_SECOND = 20e6
-"""Reading, checking and writing are much faster; this only bounds a child that hangs."""
 
 
 def verify_next(work: Work) -> bool:
@@ -28,7 +24,9 @@ def verify_next(work: Work) -> bool:
     with work.database.read() as session:
         row = session.execute(
             select(Attempt.id, Attempt.job_id)
-            .where(Attempt.status == "VERIFYING", Attempt.summary.is_(None), lease.is_free(Attempt, now))
+            # A rank that ended well is VERIFYING too, and has nothing to inspect.
+            .where(Attempt.status == "VERIFYING", Attempt.upload_sha256.is_not(None))
+            .where(Attempt.summary.is_(None), lease.is_free(Attempt, now))
             .order_by(Attempt.id)
             .limit(1)
         ).one_or_none()
@@ -82,8 +80,7 @@ def _inspect(work: Work, attempt_id: int, token: str) -> None:
         source, canonical = folder / "upload.pth", folder / "canonical.pth"
         try:
             _fetch(work, attempt, source)
-            timeout_s = _MIN_SECONDS + (attempt.upload_bytes or 0) / _BYTES_PER_SECOND
-            summary = verify_in_child(source, canonical, caps, timeout_s)
+            summary = verify_in_child(source, canonical, caps, verify_timeout_s(attempt.upload_bytes or 0))
         except UpdateRefused as error:
             _refuse(work, attempt_id, token, error.code, error.detail)
             return
@@ -123,5 +120,5 @@ def _refuse(work: Work, attempt_id: int, token: str | None, code: str, reason: s
         if attempt.status != "VERIFYING":
             raise LeaseLost("this update was decided meanwhile")
         subtask = session.get_one(Subtask, attempt.subtask_id, populate_existing=True)
-        rounds.end_badly(session, job, subtask, attempt, "REFUSED", code, reason, now, work.settings.offline_after_s)
+        attempts.end_badly(session, job, subtask, attempt, "REFUSED", code, reason, now, work.settings.offline_after_s)
     work.store.delete(attempt.upload_key)

@@ -34,6 +34,11 @@ class Settings(BaseSettings):
     supabase_key: SecretStr = Field(SecretStr(""), validation_alias=AliasChoices("SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_KEY"))
     supabase_bucket: str = Field("gridx-files", validation_alias="SUPABASE_BUCKET_NAME")
 
+    mnist_url: str = Field("https://ossci-datasets.s3.amazonaws.com/mnist", validation_alias="GRIDX_MNIST_URL")
+    fashion_mnist_url: str = Field(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", validation_alias="GRIDX_FASHION_MNIST_URL"
+    )
+
     max_upload_bytes: int = Field(20 * 1024**3, validation_alias="GRIDX_MAX_UPLOAD_BYTES", ge=1)
     max_update_bytes: int = Field(2 * 1024**3, validation_alias="GRIDX_MAX_UPDATE_BYTES", ge=1)
     heartbeat_s: float = Field(10.0, validation_alias="GRIDX_HEARTBEAT_S", gt=0)
@@ -42,6 +47,9 @@ class Settings(BaseSettings):
     offline_after_s: float = Field(30.0, validation_alias="GRIDX_OFFLINE_AFTER_S", gt=0)
     sweep_s: float = Field(10.0, validation_alias="GRIDX_SWEEP_S", gt=0)
     session_hours: float = Field(24.0 * 7, validation_alias="GRIDX_SESSION_HOURS", gt=0)
+    orchestrator_port: int = Field(50051, validation_alias="GRIDX_ORCHESTRATOR_PORT", ge=0, le=65535)
+    orchestrator_tls_cert: Path | None = Field(None, validation_alias="GRIDX_ORCHESTRATOR_TLS_CERT")
+    orchestrator_tls_key: Path | None = Field(None, validation_alias="GRIDX_ORCHESTRATOR_TLS_KEY")
     workers: int = Field(default_factory=lambda: os.cpu_count() or 1, validation_alias="GRIDX_WORKERS", ge=1)
 
     @property

@@ -14,6 +14,8 @@ from gridx.datasets.csv_records import CsvScan
 MOST_CATEGORIES: Final = 1000
 MOST_CHARS: Final = 200
 _ROWS_AT_ONCE: Final = 20_000
+_FIELDS_AT_ONCE: Final = 4_000_000
+"""A piece of a wide table has fewer rows: it must fit into memory."""
 
 
 def describe(source: Path, scan: CsvScan, out: Path) -> None:
@@ -25,9 +27,22 @@ def describe(source: Path, scan: CsvScan, out: Path) -> None:
     """
     names = list(pd.read_csv(source, sep=scan.delimiter, nrows=0, encoding="utf-8-sig").columns)
     columns = [_Column() for _ in names]
-    for piece in pd.read_csv(source, sep=scan.delimiter, dtype=str, chunksize=_ROWS_AT_ONCE, encoding="utf-8-sig"):
+    rows = max(1, min(_ROWS_AT_ONCE, _FIELDS_AT_ONCE // len(names)))
+    others: set[int] = set()  # columns that pandas reads as something else than numbers, in whatever piece
+    for piece in pd.read_csv(source, sep=scan.delimiter, chunksize=rows, encoding="utf-8-sig", float_precision="round_trip", low_memory=False):
         for place, column in enumerate(columns):
-            column.add(piece.iloc[:, place])
+            values = piece.iloc[:, place]
+            if place in others or values.dtype.kind not in "iuf":
+                others.add(place)
+            else:
+                column.add_numbers(values.to_numpy())
+    if others:
+        places = sorted(others)
+        for place in places:
+            columns[place] = _Column()
+        for piece in pd.read_csv(source, sep=scan.delimiter, dtype=str, usecols=places, chunksize=rows, encoding="utf-8-sig"):
+            for number, place in enumerate(places):
+                columns[place].add_texts(piece.iloc[:, number])
     told = {"rows": scan.rows, "columns": {str(name): column.tell() for name, column in zip(names, columns, strict=True)}}
     out.write_text(json.dumps(told, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
@@ -44,9 +59,20 @@ class _Column:
     squares: float = 0.0
     least: float = math.inf
     most: float = -math.inf
-    distinct: set[str] | None = field(default_factory=set[str])
+    distinct: set[Any] | None = field(default_factory=set[Any])
 
-    def add(self, values: pd.Series) -> None:
+    def add_numbers(self, values: Any) -> None:
+        """Values of a piece that pandas read as numbers; NaN where one is missing. The quick way: no text is made of any."""
+        present = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+        self.missing += len(values) - len(present)
+        if self.distinct is not None:
+            self.distinct.update(np.unique(present).tolist())
+            if len(self.distinct) > MOST_CATEGORIES:
+                self.distinct = None
+        if len(present):
+            self._add_figures(present.astype(np.float64))
+
+    def add_texts(self, values: pd.Series) -> None:
         present = values.dropna()
         self.missing += len(values) - len(present)
         if self.distinct is not None:
@@ -54,9 +80,9 @@ class _Column:
             if len(self.distinct) > MOST_CATEGORIES or any(len(value) > MOST_CHARS for value in self.distinct):
                 self.distinct = None
         if self.is_numeric and len(present):
-            self._add_numbers(np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64))
+            self._add_figures(np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64))
 
-    def _add_numbers(self, numbers: Any) -> None:
+    def _add_figures(self, numbers: Any) -> None:
         if np.isnan(numbers).any():
             self.is_numeric = False
             return
@@ -86,6 +112,6 @@ class _Column:
         return told
 
 
-def _number(text: str) -> int | float:
-    value = float(text)
+def _number(value: Any) -> int | float:
+    value = float(value)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

@@ -10,13 +10,15 @@ from gridx.core.db import Base
 
 
 class Dataset(Base):
-    """A buyer's CSV, stored byte for byte. A deleted one keeps its row while jobs refer to it."""
+    """A CSV, stored byte for byte. A deleted one keeps its row while jobs refer to it."""
 
     __tablename__ = "datasets"
     __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    owner_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)
+    """None: the server offers it to everybody, see `catalogue.py`."""
+    catalogue: Mapped[str | None] = mapped_column(String(32), unique=True, default=None)
     name: Mapped[str] = mapped_column(String(200))
     """As the buyer calls it; never a path."""
     rows: Mapped[int]

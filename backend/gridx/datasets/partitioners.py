@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 MAX_CHUNKS: Final = 1 << 16
 _TRIES: Final = 100
+_HELD_OUT: Final = 0x48454C44
+"""Keeps the draw of held-out rows apart from the partitioners' own draws of the same seed."""
 
 Deal = NDArray[np.uint8 | np.uint16]
 
@@ -63,6 +65,36 @@ def deal(
     if rows < chunks:
         raise TooFewRows(rows, chunks)
     return PARTITIONERS[partitioner](rows, chunks, seed, options or {}, labels)
+
+
+def held_out_rows(rows: int, share: float) -> int:
+    """How many rows a share of them is: at least one."""
+    return max(1, round(rows * share))
+
+
+def deal_with_held_out(
+    partitioner: str,
+    rows: int,
+    chunks: int,
+    seed: int,
+    options: Mapping[str, Any] | None,
+    labels: NDArray[Any] | None,
+    share: float,
+) -> Deal:
+    """As `deal`, after a uniform sample of `share` of the rows was set aside as chunk number `chunks`. Raises as `deal` does."""
+    held = held_out_rows(rows, share)
+    if rows - held < chunks:
+        raise TooFewRows(rows - held, chunks)
+    drawn = np.random.Generator(np.random.PCG64([seed, _HELD_OUT]))
+    is_held = np.zeros(rows, dtype=np.bool_)
+    is_held[drawn.permutation(rows)[:held]] = True
+    rest = ~is_held
+    dealt = deal(partitioner, rows - held, chunks, seed, options, None if labels is None else labels[rest])
+    if dealt is not None and not np.bincount(dealt, minlength=chunks).all():
+        raise Undealable("all rows of one chunk fell among the held-out ones; hold out fewer")
+    full = np.full(rows, chunks, dtype=_kind(chunks + 1))
+    full[rest] = np.repeat(np.arange(chunks), contiguous_sizes(rows - held, chunks)) if dealt is None else dealt
+    return full
 
 
 def contiguous_sizes(rows: int, chunks: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from anyio import to_thread
@@ -17,9 +18,15 @@ from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file, too_large
 from gridx.core.text import MAX_ID, Id, Text
 from gridx.datasets import preview, service
+from gridx.datasets.csv_records import CsvScan
+from gridx.datasets.deal_choice import DealChoice
+from gridx.datasets.deal_preview import MOST_BYTES, preview_deal
+from gridx.datasets.models import Dataset
+from gridx.datasets.partitioners import TooFewRows, Undealable
 from gridx.datasets.receive import is_multipart, receive_form
-from gridx.datasets.schemas import DatasetList, DatasetName, DatasetOut, DatasetPreview, UploadIn, UploadOut
+from gridx.datasets.schemas import ChunkPreview, DatasetList, DatasetName, DatasetOut, DatasetPreview, DealPreview, UploadIn, UploadOut
 from gridx.datasets.uploads import Upload, Uploads
+from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
 
 router = APIRouter(prefix="/datasets", tags=["datasets"])
@@ -150,18 +157,53 @@ def get_dataset(dataset_id: Id, actor: BuyerUser, session: ReadSession) -> Datas
 
 @router.get("/{dataset_id}/preview")
 def preview_dataset(
-    dataset_id: Id, actor: BuyerUser, database: DatabaseDep, store: StoreDep, rows: Annotated[int, Query(ge=1, le=preview.MOST_ROWS)] = 5
+    dataset_id: Id,
+    actor: BuyerUser,
+    database: DatabaseDep,
+    store: StoreDep,
+    settings: SettingsDep,
+    choice: Annotated[DealChoice, Query()],
 ) -> DatasetPreview:
-    """The first records, however large the file is."""
+    """The first records, however large the file is. With `chunks`: the rows of each chunk and, of a column, its values there."""
     with database.read() as session:
         dataset = service.get_dataset(session, actor, dataset_id)
-    return DatasetPreview(columns=dataset.columns, rows=preview.first_rows(store, dataset, rows))
+    deal = None if choice.chunks is None else _preview_deal(store, settings, dataset, choice, choice.chunks)
+    return DatasetPreview(columns=dataset.columns, rows=preview.first_rows(store, dataset, choice.rows), deal=deal)
 
 
 @router.delete("/{dataset_id}", status_code=204)
 def delete_dataset(dataset_id: Id, actor: BuyerUser, session: WriteSession, clock: ClockDep) -> None:
     """Jobs that were made from it go on."""
     service.delete_dataset(session, actor, dataset_id, clock.now())
+
+
+def _preview_deal(store: ObjectStore, settings: Settings, dataset: Dataset, choice: DealChoice, chunks: int) -> DealPreview:
+    column, options = choice.column, choice.parsed_options(chunks)
+    if column is not None and column not in dataset.columns:
+        raise Invalid(f"column: the dataset has no column {column!r}; it has: {', '.join(dataset.columns[:50])}"[:2000])
+    is_large = dataset.bytes > MOST_BYTES
+    if is_large and "column" in options:
+        raise Invalid("column: the file is too large for a preview by column; the job itself can be dealt like this")
+    parent = settings.home / "tmp"
+    parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=parent, prefix="preview-", ignore_cleanup_errors=True) as folder:
+        source = Path(folder) / "dataset.csv"
+        if not is_large:
+            store.fetch(dataset.object_key, source)
+        try:
+            found = preview_deal(
+                source, CsvScan.from_json(dataset.scan), choice.partitioner, chunks, choice.seed, options, None if is_large else column
+            )
+        except (TooFewRows, Undealable) as error:
+            raise Invalid(f"chunks: {error}") from None
+    counts = found.counts or [None] * chunks
+    large = ["the file is too large for its classes to be counted here"] if is_large and column is not None else []
+    return DealPreview(
+        labels=found.labels,
+        chunks=[ChunkPreview(chunk=place, rows=size, labels=counts[place]) for place, size in enumerate(found.sizes)],
+        warnings=found.warnings + large,
+        proposed=found.proposed,
+    )
 
 
 def _finish(

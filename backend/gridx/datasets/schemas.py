@@ -30,11 +30,30 @@ class DatasetList(BaseModel):
     """Pass as `before` to read on; null at the end."""
 
 
+class ChunkPreview(BaseModel):
+    chunk: int
+    rows: int
+    labels: list[int] | None
+    """Rows of each label, in the order of the deal's `labels`."""
+
+
+class DealPreview(BaseModel):
+    """How these choices would deal the rows; with the seed of a job, exactly as that job will."""
+
+    labels: list[str]
+    """The classes, in order; empty where no column was named, or it holds none."""
+    chunks: list[ChunkPreview]
+    warnings: list[str]
+    proposed: str | None
+    """A partitioner that would do better."""
+
+
 class DatasetPreview(BaseModel):
     """The first records, as texts. Records may be longer or shorter than the header where the file's are."""
 
     columns: list[str]
     rows: list[list[str]]
+    deal: DealPreview | None = None
 
 
 class UploadIn(BaseModel):

@@ -88,9 +88,9 @@ def clean_name(name: str) -> str:
 
 
 def get_dataset(session: Session, actor: Actor, dataset_id: int) -> Dataset:
-    """Raises NotFound when it is deleted or somebody else's."""
+    """One of the actor's, or of the catalogue. Raises NotFound when it is deleted or somebody else's."""
     dataset = session.get(Dataset, dataset_id)
-    if dataset is None or dataset.owner_id != actor.id or dataset.deleted_at is not None:
+    if dataset is None or (dataset.owner_id != actor.id and dataset.catalogue is None) or dataset.deleted_at is not None:
         raise NotFound("there is no such dataset")
     return dataset
 
@@ -121,6 +121,8 @@ def list_datasets(session: Session, actor: Actor, *, before: int | None = None, 
 def delete_dataset(session: Session, actor: Actor, dataset_id: int, now: datetime) -> Dataset:
     """Take a dataset away from its owner's view. Jobs made from it keep their chunks. Raises NotFound."""
     dataset = get_dataset(session, actor, dataset_id)
+    if dataset.catalogue is not None:
+        raise NotFound("the datasets of the catalogue stay")
     statement = update(Dataset).where(Dataset.id == dataset_id, Dataset.deleted_at.is_(None)).values(deleted_at=now)
     session.execute(statement, execution_options={"synchronize_session": False})
     return dataset

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gridx.datasets.csv_lexer import BLOCK_BYTES, read_blocks
 from gridx.datasets.csv_records import CsvScan, line_blocks, record_blocks
-from gridx.datasets.partitioners import Deal, chunk_sizes, deal
+from gridx.datasets.partitioners import Deal, chunk_sizes, deal, deal_with_held_out
 
 MAP_NAME: Final = "rows.map"
 _MAP_FORMAT = "gridx-rows-1"
@@ -75,11 +75,13 @@ def split(
     out_dir: Path,
     options: Mapping[str, Any] | None = None,
     *,
+    held_out: float = 0.0,
     labels: NDArray[Any] | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> SplitResult:
     """Writes `chunk-00000.csv`, ... and `rows.map` into `out_dir` (made if absent), all of them or none.
 
+    With `held_out`, that share of the rows is drawn first and becomes one further chunk, the last of the result.
     `scan` is what `csv_records.scan` said of `source`. `labels` are read from the options' column when not given. Raises TooFewRows,
     UnknownPartitioner, Undealable, LabelsUnusable, SourceChanged, OSError.
     """
@@ -88,7 +90,11 @@ def split(
         from gridx.datasets.labels import read_labels  # brings pandas, which most jobs need not wait for
 
         labels = read_labels(source, scan, column)
-    dealt = deal(partitioner, scan.rows, chunks, seed, options, labels)
+    if held_out:
+        dealt = deal_with_held_out(partitioner, scan.rows, chunks, seed, options, labels, held_out)
+        chunks += 1
+    else:
+        dealt = deal(partitioner, scan.rows, chunks, seed, options, labels)
     sizes = chunk_sizes(dealt, scan.rows, chunks)
     out_dir.mkdir(parents=True, exist_ok=True)
     with source.open("rb", buffering=0) as file:

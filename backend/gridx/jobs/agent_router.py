@@ -19,7 +19,7 @@ from gridx.core.errors import GridxError, TooLarge
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
 from gridx.core.text import Text
-from gridx.jobs import claims, dispatch, reports
+from gridx.jobs import claims, dispatch, outputs, reports, standing
 from gridx.jobs.board import Board
 from gridx.jobs.claims import Claim
 from gridx.jobs.schemas import Message
@@ -37,6 +37,9 @@ from gridx_protocol import (
     MetricsReply,
     MetricsRequest,
     Needs,
+    OutputUrlRequest,
+    Profile,
+    ProfileReply,
     TaskReply,
     TaskRequest,
     UploadUrlReply,
@@ -45,9 +48,9 @@ from gridx_protocol import (
 
 router = APIRouter(prefix="/agent", tags=["agents"])
 
-_MAX_WAIT_S = 25.0
+MAX_WAIT_S = 25.0
 """Shorter than the idle limits of common proxies."""
-_LINK_GRACE_S = 600.0
+LINK_GRACE_S = 600.0
 """Links outlive the deadline, so that an upload which began in time can end."""
 
 
@@ -62,6 +65,13 @@ def heartbeat(body: HeartbeatRequest, agent: CurrentAgent, session: WriteSession
     return HeartbeatReply(heartbeat_s=settings.heartbeat_s, poll_s=settings.poll_s, cancel=reason is not None, cancel_reason=reason)
 
 
+@router.post("/profile")
+def profile(body: Profile, agent: CurrentAgent, session: WriteSession, clock: ClockDep) -> ProfileReply:
+    """What a machine takes and how it stands, as it says; and how the server sees it."""
+    agents.set_profile(session, agent.id, body, clock.now())
+    return standing.of(session, agent, body, clock.now())
+
+
 @router.post("/request_task")
 async def request_task(
     body: TaskRequest, request: Request, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
@@ -69,7 +79,7 @@ async def request_task(
     """Work for an agent. With `wait_s` the call stays open, with no session, until there is some."""
     if not body.wait_s:
         return await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
-    board, end = get_board(request), time.monotonic() + min(body.wait_s, _MAX_WAIT_S)
+    board, end = get_board(request), time.monotonic() + min(body.wait_s, MAX_WAIT_S)
     while True:
         ticket = board.join()
         try:
@@ -106,8 +116,19 @@ def upload_url(
         raise TooLarge(f"model.pth has {body.size} bytes; at most {settings.max_update_bytes} are taken")
     with database.read() as session:
         attempt = dispatch.held_attempt(session, agent, body.task_id, body.lease_token)
-        expires_s = max(0.0, (attempt.deadline_at - clock.now()).total_seconds()) + _LINK_GRACE_S
+        expires_s = max(0.0, (attempt.deadline_at - clock.now()).total_seconds()) + LINK_GRACE_S
     url, headers = store.signed_put(attempt.upload_key, expires_s, settings.max_update_bytes)
+    return UploadUrlReply(url=url, headers=headers, expires_s=expires_s)
+
+
+@router.post("/output_url")
+def output_url(body: OutputUrlRequest, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep) -> UploadUrlReply:
+    """Where to put a file that the script left in outputs/."""
+    with database.write() as session:
+        attempt = dispatch.held_attempt(session, agent, body.task_id, body.lease_token)
+        key = outputs.announce(session, attempt, body.name, body.size, body.sha256, clock.now())
+        expires_s = max(0.0, (attempt.deadline_at - clock.now()).total_seconds()) + LINK_GRACE_S
+    url, headers = store.signed_put(key, expires_s, body.size)
     return UploadUrlReply(url=url, headers=headers, expires_s=expires_s)
 
 
@@ -155,7 +176,7 @@ def complete_task(
             store.delete(key)
             raise TooLarge(f"model.pth has {info.size} bytes; at most {settings.max_update_bytes} are taken")
     with database.write() as session:
-        status = dispatch.complete(session, agent, body, clock.now())
+        status = dispatch.complete(session, agent, body, clock.now(), settings)
     return CompleteReply(status={"VERIFYING": "VERIFYING", "ACCEPTED": "COMPLETED"}.get(status, "REFUSED"))  # pyright: ignore[reportArgumentType]
 
 
@@ -199,17 +220,18 @@ def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: Object
         claim = None if idle else claims.claim(session, agent, body.warm_job_ids, now, settings)
     if claim is None:
         return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s, ended_job_ids=ended)
-    return _reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()), ended)
+    return task_reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()), ended)
 
 
-def _reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float, ended: list[int]) -> TaskReply:
-    expires_s = deadline_s + _LINK_GRACE_S
+def task_reply(claim: Claim, store: ObjectStore, settings: Settings, deadline_s: float, ended: list[int]) -> TaskReply:
+    """An attempt as its agent is told of it, with signed links."""
+    expires_s = deadline_s + LINK_GRACE_S
     return TaskReply(
         task_id=claim.subtask_id,
         ended_job_ids=ended,
         job_id=claim.job_id,
         title=claim.title,
-        kind="train",
+        kind=claim.kind,  # pyright: ignore[reportArgumentType] - the column holds no other
         attempt=claim.number,
         lease_token=claim.lease_token,
         lease_s=settings.lease_s,

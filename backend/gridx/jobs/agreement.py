@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from gridx.aggregation.checks import compare
 from gridx.aggregation.summary import UpdateSummary
-from gridx.jobs import rounds
+from gridx.jobs import attempts
 from gridx.jobs.models import Attempt, Job, Round, Subtask
 from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, lock_job
 
@@ -26,6 +26,9 @@ def decide_next(session: Session, job_id: int, now: datetime, offline_after_s: f
     if not inspected:
         return False
     for attempt, subtask in inspected:
+        if subtask.kind == "rank":  # rank 0 has the only model there is
+            attempts.accept(session, job, subtask, attempt, now)
+            return True
         round_ = session.get_one(Round, subtask.round_id)
         reference = UpdateSummary.from_json(round_.reference) if round_.reference else None
         if reference is None and job.status not in JOB_ENDS:
@@ -49,9 +52,10 @@ def _accept_or_refuse(
     update = _summary(attempt)
     difference = compare(reference, update) if reference is not None else None
     if difference is None:
-        rounds.accept_update(session, job, subtask, attempt, now)
+        end = attempts.accept_late if subtask.status in SUBTASK_ENDS else attempts.accept
+        end(session, job, subtask, attempt, now)
         return
-    rounds.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), difference, now, offline_after_s)
+    attempts.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), difference, now, offline_after_s)
 
 
 def _refuse_disagreeing(
@@ -68,7 +72,7 @@ def _refuse_disagreeing(
     other = next((_summary(past), where) for past, where in inspected if _summary(past).signature != update.signature)
     difference = compare(other[0], update)
     reason = f"the updates of round {subtask.round_number} do not fit together; compared with chunk {other[1].chunk_index}: {difference}"
-    rounds.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
+    attempts.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
 
 
 def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[Attempt, Subtask]]) -> tuple[UpdateSummary | None, bool]:
@@ -76,13 +80,16 @@ def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[
     votes: Counter[str] = Counter()
     by_seller: dict[int, Counter[str]] = defaultdict(Counter)
     summaries: dict[str, UpdateSummary] = {}
-    for attempt, _ in inspected:
+    counted: set[tuple[int, str]] = set()
+    for attempt, subtask in inspected:
         summary = _summary(attempt)
         summaries.setdefault(summary.signature, summary)
-        votes[summary.signature] += 1
+        if (subtask.id, summary.signature) not in counted:  # a chunk has one vote, however many tried it
+            votes[summary.signature] += 1
+            counted.add((subtask.id, summary.signature))
         by_seller[attempt.seller_id][summary.signature] += 1
     states = session.scalars(select(Subtask.status).where(Subtask.round_id == round_.id)).all()
-    outstanding = sum(status not in SUBTASK_ENDS for status in states) - len(inspected)
+    outstanding = sum(status not in SUBTASK_ENDS for status in states) - len({subtask.id for _, subtask in inspected})
     chunks = sum(status not in ("FAILED", "CANCELLED") for status in states)
     winner, count = votes.most_common(1)[0]
     taking_part = _sellers(session, round_)

@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from gridx.jobs import outputs
 from gridx.jobs.models import Attempt, Job, Round, Subtask
 
 
@@ -41,12 +42,25 @@ def list_artifacts(session: Session, job: Job) -> list[Artifact]:
                 created_at=job.finished_at,
             )
         )
-    for row in session.scalars(select(Round).where(Round.job_id == job.id, Round.global_model_key.is_not(None)).order_by(Round.number)):
+    if job.safetensors_key:
         found.append(
             Artifact(
-                "global_model",
+                "safetensors",
+                job.safetensors_key,
+                "final_model.safetensors",
+                round=job.current_round,
+                size=job.safetensors_bytes,
+                sha256=job.safetensors_sha256,
+                created_at=job.finished_at,
+            )
+        )
+    for row in session.scalars(select(Round).where(Round.job_id == job.id, Round.global_model_key.is_not(None)).order_by(Round.number)):
+        kind = "initial_model" if row.number == 0 else "best_model" if row.number == job.best_round else "global_model"
+        found.append(
+            Artifact(
+                kind,
                 row.global_model_key or "",
-                f"global_model_round_{row.number}.pth",
+                f"{kind}.pth" if row.number == 0 else f"{kind}_round_{row.number}.pth",
                 round=row.number,
                 size=row.global_model_bytes,
                 sha256=row.global_model_sha256,
@@ -76,7 +90,25 @@ def list_artifacts(session: Session, job: Job) -> list[Artifact]:
                 created_at=attempt.finished_at,
             )
         )
+    for output, attempt, subtask in outputs.accepted(session, job.id):
+        found.append(
+            Artifact(
+                "output",
+                output.object_key,
+                output.name,
+                round=subtask.round_number,
+                subtask_id=subtask.id,
+                chunk=subtask.chunk_index,
+                agent_id=attempt.agent_id,
+                epoch=attempt.epoch,
+                size=output.size,
+                sha256=output.sha256,
+                created_at=output.created_at,
+            )
+        )
     found.append(Artifact("script", job.script_key, "train.py", sha256=job.script_sha256, created_at=job.created_at))
+    if job.schema_key:
+        found.append(Artifact("schema", job.schema_key, "schema.json", created_at=job.created_at))
     if job.requirements_key:
         found.append(Artifact("requirements", job.requirements_key, "requirements.txt", created_at=job.created_at))
     return found

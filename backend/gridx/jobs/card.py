@@ -15,11 +15,13 @@ from gridx.jobs.views import results
 def model_card(session: Session, job: Job) -> ModelCard:
     """Of a job in any state; `model_sha256` is None until there is a model."""
     dataset = session.get_one(Dataset, job.dataset_id)
-    rounds = session.scalars(select(Round).where(Round.job_id == job.id, Round.closed_at.is_not(None)).order_by(Round.number)).all()
+    rounds = session.scalars(
+        select(Round).where(Round.job_id == job.id, Round.number > 0, Round.closed_at.is_not(None)).order_by(Round.number)
+    ).all()
     shares = session.execute(
         select(Attempt.agent_id, func.count(), func.sum(Subtask.rows), func.sum(Attempt.train_s))
         .join(Subtask, Subtask.id == Attempt.subtask_id)
-        .where(Attempt.job_id == job.id, Attempt.status == "ACCEPTED")
+        .where(Attempt.job_id == job.id, Attempt.status == "ACCEPTED", Subtask.kind != "evaluate")
         .group_by(Attempt.agent_id)
         .order_by(Attempt.agent_id)
     ).all()
@@ -56,6 +58,7 @@ def model_card(session: Session, job: Job) -> ModelCard:
                 convergence_delta=row.convergence_delta,
                 step_norm=row.step_norm,
                 sha256=row.global_model_sha256,
+                held_out=(row.evaluation or {}).get("metrics", {}),
             )
             for row in rounds
         ],
@@ -83,9 +86,11 @@ def as_markdown(card: ModelCard) -> str:
         ("Made by", f"Grid-X {card.grid_x}"),
     ]
     lines = [f"# Model card: {_code(card.title)}", "", *(f"- **{name}**: {value}" for name, value in facts if value), ""]
-    lines += ["| round | updates | rows | convergence delta | step norm |", "|---|---|---|---|---|"]
+    lines += ["| round | updates | rows | convergence delta | step norm | on held-out rows |", "|---|---|---|---|---|---|"]
     lines += [
-        f"| {row.round} | {row.updates} | {row.rows} | {_figure(row.convergence_delta)} | {_figure(row.step_norm)} |" for row in card.rounds
+        f"| {row.round} | {row.updates} | {row.rows} | {_figure(row.convergence_delta)} | {_figure(row.step_norm)} "
+        f"| {_code(', '.join(f'{name} {value:.6g}' for name, value in row.held_out.items()) or '-')} |"
+        for row in card.rounds
     ]
     lines += ["", "| agent | updates | share of the rows | seconds of training |", "|---|---|---|---|"]
     lines += [f"| {_code(row.agent_id)} | {row.updates} | {row.share:.1%} | {row.train_s:.1f} |" for row in card.agents]

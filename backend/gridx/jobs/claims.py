@@ -11,7 +11,24 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import CTE, ColumnElement, Connection, RowMapping, Select, and_, bindparam, case, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    String,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from gridx.agents import service as agents
@@ -20,9 +37,9 @@ from gridx.core.db import table_of
 from gridx.core.lease import new_lease_token
 from gridx.core.settings import Settings
 from gridx.datasets.models import Chunk
-from gridx.jobs import rounds
 from gridx.jobs.models import Attempt, Job, Round, Subtask
-from gridx.jobs.states import Seen, move
+from gridx.jobs.states import Seen, move, record
+from gridx.jobs.suited import suited_sellers
 
 _log = structlog.get_logger()
 _MAX_JOBS: Final = 1000
@@ -39,6 +56,7 @@ class Claim:
     """What an agent needs in order to run an attempt; the router adds the signed links."""
 
     subtask_id: int
+    kind: str
     job_id: int
     owner_id: int
     round_number: int
@@ -64,6 +82,9 @@ class Claim:
     global_model_key: str | None
     global_model_sha256: str | None
     number: int
+    is_beside: bool
+    """Whether it begins while another attempt goes on."""
+    is_backup: bool
     lease_token: str
     deadline_at: datetime
 
@@ -72,9 +93,10 @@ def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now:
     """Give an agent work, or the attempt that it already holds: its reply was lost. None when nothing suits."""
     agents.lock(session, agent.id, now)
     connection = session.connection()
-    if holds_attempt(session, agent):
-        connection.execute(_RENEW, {"agent": agent.id, "expires_at": now + timedelta(seconds=settings.lease_s)})
-        return Claim(**connection.execute(_HELD, {"agent": agent.id}).mappings().one())
+    if (held := held_claim(session, agent, 0, now, settings)) is not None:
+        return held
+    if agent.is_quarantined(now):
+        return None
     for job_id, current_round in connection.execute(_JOBS_IN_ORDER, _wishes(agent, warm_job_ids, now)).all():
         picked = _pick(session, connection, agent, job_id, current_round, now, settings)
         if picked is not None:
@@ -82,8 +104,23 @@ def claim(session: Session, agent: AgentActor, warm_job_ids: Sequence[int], now:
     return None
 
 
-def holds_attempt(session: Session, agent: AgentActor) -> bool:
-    return session.connection().scalar(_HOLDS, {"agent": agent.id}) is not None
+def held_claim(session: Session, agent: AgentActor, slot: int, now: datetime, settings: Settings) -> Claim | None:
+    """What an agent works on in one of its slots, its lease extended."""
+    if not holds_attempt(session, agent, slot):
+        return None
+    which, connection = {"agent": agent.id, "held_slot": slot}, session.connection()
+    connection.execute(_RENEW, which | {"expires_at": now + timedelta(seconds=settings.lease_s)})
+    return Claim(**connection.execute(_HELD, which).mappings().one())
+
+
+def holds_attempt(session: Session, agent: AgentActor, slot: int = 0) -> bool:
+    return session.connection().scalar(_HOLDS, {"agent": agent.id, "held_slot": slot}) is not None
+
+
+def is_open(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Whether a subtask may be handed out at `now`: it waits, or it is late and a second machine may try."""
+    waits = or_(and_(_subtasks.c.status == "PENDING", is_due(now)), and_(_subtasks.c.status == "RUNNING", _subtasks.c.wants_backup))
+    return and_(_subtasks.c.kind != "rank", waits)  # ranks are handed out together: see forming.py
 
 
 def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
@@ -92,7 +129,7 @@ def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
 
 
 def _wishes(agent: AgentActor, warm_job_ids: Sequence[int], now: datetime) -> dict[str, Any]:
-    return {"warm": list(warm_job_ids), "ram": agent.ram_bytes, "gpus": agent.gpu_count, "vram": agent.vram_bytes, "now": now}
+    return {"warm": list(warm_job_ids), "ram": agent.ram_bytes, "gpus": agent.gpu_count, "vram": agent.vram_bytes, "now": now, "accepts": agent.accepts}
 
 
 def _pick(
@@ -100,11 +137,11 @@ def _pick(
 ) -> RowMapping | None:
     """Lock one subtask of a job for this agent. Chunks it trained before come first; those its seller failed wait for another seller."""
     values = {"job": job_id, "agent": agent.id, "seller": agent.owner_id, "now": now}
-    for statement in (_PICK_KNOWN, _PICK) if current_round > 1 else (_PICK,):
+    for statement in (_PICK_KNOWN, _PICK, _PICK_BACKUP) if current_round > 1 else (_PICK, _PICK_BACKUP):
         if (picked := connection.execute(statement, values).mappings().one_or_none()) is not None:
             return picked
     # What is left has failed at this seller's. It may have it again when every seller who could do it has failed it as well, or none came.
-    suited = rounds.suited_sellers(session, session.get_one(Job, job_id), now, settings.offline_after_s) | {agent.owner_id}
+    suited = suited_sellers(session, session.get_one(Job, job_id), now, settings.offline_after_s) | {agent.owner_id}
     barred = (
         select(_attempts.c.subtask_id, _attempts.c.seller_id)
         .join(_subtasks, _subtasks.c.id == _attempts.c.subtask_id)
@@ -120,22 +157,24 @@ def _pick(
 
 def _begin(session: Session, connection: Connection, agent: AgentActor, picked: RowMapping, now: datetime, settings: Settings) -> Claim:
     made = Claim(**picked, lease_token=new_lease_token(), deadline_at=now + timedelta(seconds=picked["time_limit_s"]))
-    move(
-        session,
-        Seen(made.subtask_id, made.job_id, "PENDING"),
-        "RUNNING",
-        now=now,
-        text=f"chunk {made.chunk_index} of round {made.round_number} went to {agent.id}",
-        attempts_made=made.number,
-        not_before=None,
-    )
+    what = "the evaluation" if made.kind == "evaluate" else f"chunk {made.chunk_index}"
+    if made.is_beside:
+        connection.execute(_SECOND, {"guarded_id": made.subtask_id, "number": made.number})
+        text = f"{what} of round {made.round_number} is late; {agent.id} tries it as well"
+        record(session, made.job_id, now=now, what="attempt", new="BACKUP", text=text, subtask_id=made.subtask_id)
+    else:
+        seen = Seen(made.subtask_id, made.job_id, "PENDING")
+        text = f"{what} of round {made.round_number} went to {agent.id}"
+        move(session, seen, "RUNNING", now=now, text=text, attempts_made=made.number, not_before=None)
     row = {
         "job_id": made.job_id,
         "buyer_id": made.owner_id,
         "subtask_id": made.subtask_id,
         "agent_id": agent.id,
         "seller_id": agent.owner_id,
+        "slot": 0,
         "number": made.number,
+        "is_backup": made.is_backup,
         "status": "RUNNING",
         "lease_token": made.lease_token,
         "lease_expires_at": now + timedelta(seconds=settings.lease_s),
@@ -163,11 +202,13 @@ def _losses() -> ColumnElement[int]:
 
 def _described(task: Any) -> Select[*tuple[Any, ...]]:
     """Everything a Claim says about `task`, a subtask: a statement to be told about the attempt."""
-    start = and_(_rounds.c.job_id == task.c.job_id, _rounds.c.number == task.c.round_number - 1)
+    before = case((task.c.kind == "evaluate", 0), else_=1)  # what is evaluated is the round's own model
+    start = and_(_rounds.c.job_id == task.c.job_id, _rounds.c.number == task.c.round_number - before)
     chunk = and_(_chunks.c.job_id == task.c.job_id, _chunks.c.index == task.c.chunk_index)
     return (
         select(
             task.c.id.label("subtask_id"),
+            task.c.kind,
             task.c.job_id,
             task.c.round_number,
             task.c.chunk_index,
@@ -199,26 +240,49 @@ def _described(task: Any) -> Select[*tuple[Any, ...]]:
     )
 
 
-def _picking(condition: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
-    """Locks the first PENDING subtask of :job for which `condition` holds, and describes it."""
+def _picking(condition: ColumnElement[bool], *, late: bool = False) -> Select[*tuple[Any, ...]]:
+    """Locks the first PENDING subtask of :job for which `condition` holds, or the first late one, and describes it."""
+    waits = and_(_subtasks.c.status == "RUNNING", _subtasks.c.wants_backup) if late else _subtasks.c.status == "PENDING"
+    # A second evaluation of a model is another seller's.
+    sibling = _subtasks.alias()
+    evaluated_by_seller = (
+        select(_attempts.c.id)
+        .join(sibling, sibling.c.id == _attempts.c.subtask_id)
+        .where(
+            sibling.c.round_id == _subtasks.c.round_id,
+            sibling.c.kind == "evaluate",
+            _attempts.c.seller_id == bindparam("seller"),
+            _attempts.c.status.in_(("RUNNING", "VERIFYING", "ACCEPTED")),
+        )
+    )
+    may = or_(_subtasks.c.kind != "evaluate", ~exists(evaluated_by_seller))
     picked: CTE = (
         select(_subtasks)
-        .where(_subtasks.c.job_id == bindparam("job"), _subtasks.c.status == "PENDING", is_due(bindparam("now")), condition)
+        .where(_subtasks.c.job_id == bindparam("job"), waits, is_due(bindparam("now")), may, condition)
         .order_by(_subtasks.c.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=_subtasks)
         .cte("picked")
     )
-    return _described(picked).add_columns((picked.c.attempts_made + 1).label("number"))
+    first_is_alive = exists().where(
+        _attempts.c.subtask_id == picked.c.id, _attempts.c.status.in_(("RUNNING", "VERIFYING")), ~_attempts.c.is_backup
+    )
+    return _described(picked).add_columns(
+        (picked.c.attempts_made + 1).label("number"),
+        literal(late).label("is_beside"),
+        (first_is_alive if late else literal(False)).label("is_backup"),
+    )
 
 
-_is_held = and_(_attempts.c.agent_id == bindparam("agent"), _attempts.c.status == "RUNNING")
+_is_held = and_(_attempts.c.agent_id == bindparam("agent"), _attempts.c.slot == bindparam("held_slot"), _attempts.c.status == "RUNNING")
 _HOLDS = select(_attempts.c.id).where(_is_held)
 _HELD = (
     _described(_subtasks)
     .join(_attempts, _attempts.c.subtask_id == _subtasks.c.id)
     .where(_is_held)
-    .add_columns(_attempts.c.number, _attempts.c.lease_token, _attempts.c.deadline_at)
+    .add_columns(
+        _attempts.c.number, literal(False).label("is_beside"), _attempts.c.is_backup, _attempts.c.lease_token, _attempts.c.deadline_at
+    )
 )
 _RENEW = update(_attempts).where(_is_held).values(lease_expires_at=bindparam("expires_at"))
 _running = (
@@ -236,7 +300,8 @@ _JOBS_IN_ORDER = (
         _jobs.c.needs_ram_bytes <= bindparam("ram"),
         _jobs.c.needs_gpus <= bindparam("gpus"),
         _jobs.c.needs_vram_bytes <= bindparam("vram"),
-        exists().where(_subtasks.c.job_id == _jobs.c.id, _subtasks.c.status == "PENDING", is_due(bindparam("now"))),
+        or_(_jobs.c.recipe.is_not(None), bindparam("accepts", type_=String) == "all"),
+        exists().where(_subtasks.c.job_id == _jobs.c.id, is_open(bindparam("now"))),
     )
     .order_by(func.coalesce(_running.c.running, 0), case((_jobs.c.id.in_(bindparam("warm", expanding=True)), 0), else_=1), _jobs.c.id)
     .limit(_MAX_JOBS)
@@ -252,4 +317,10 @@ _known_chunks = (
 )
 _PICK = _picking(_losses_here < _MOST_LOSSES)
 _PICK_KNOWN = _picking(and_(_losses_here < _MOST_LOSSES, _subtasks.c.chunk_index.in_(_known_chunks)))
+_PICK_BACKUP = _picking(_losses_here < _MOST_LOSSES, late=True)
+_SECOND = (
+    update(_subtasks)
+    .where(_subtasks.c.id == bindparam("guarded_id"), _subtasks.c.status == "RUNNING")
+    .values(attempts_made=bindparam("number"), wants_backup=False)
+)
 _BEGIN = insert(_attempts).returning(_attempts.c.id)

@@ -12,11 +12,11 @@ from gridx.agents import service as agents
 from gridx.agents.service import AgentActor
 from gridx.core.lease import LeaseLost
 from gridx.core.settings import Settings
-from gridx.jobs import rounds
-from gridx.jobs.claims import is_due
+from gridx.jobs import attempts, gangs
+from gridx.jobs.claims import is_open
 from gridx.jobs.models import Attempt, Job, Subtask
 from gridx.jobs.reports import finite, storable
-from gridx.jobs.states import JOB_ENDS, lock_job, move
+from gridx.jobs.states import JOB_ENDS, label, lock_job, move
 from gridx_protocol import CompleteRequest, FailRequest, HeartbeatRequest
 
 _log = structlog.get_logger()
@@ -27,16 +27,13 @@ _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interru
 
 def has_work(session: Session, now: datetime) -> bool:
     """Whether anything waits at all. A read-only look that keeps idle polls away from the writer's lock."""
-    return (
-        session.scalar(select(exists().where(Subtask.status == "PENDING", Subtask.job_id == Job.id, Job.status == "RUNNING", is_due(now))))
-        or False
-    )
+    return session.scalar(select(exists().where(Subtask.job_id == Job.id, Job.status == "RUNNING", is_open(now)))) or False
 
 
 def count_due(session: Session, now: datetime) -> int:
     """Subtasks that an agent could take now."""
     due = select(func.count()).select_from(Subtask).join(Job, Job.id == Subtask.job_id)
-    return session.scalar(due.where(Subtask.status == "PENDING", Job.status == "RUNNING", is_due(now))) or 0
+    return session.scalar(due.where(Job.status == "RUNNING", is_open(now))) or 0
 
 
 def ended_jobs(session: Session, job_ids: Sequence[int]) -> list[int]:
@@ -77,14 +74,14 @@ def held_attempt(session: Session, agent: AgentActor, task_id: int, lease_token:
 
 
 def upload_key(session: Session, agent: AgentActor, task_id: int, lease_token: str) -> str | None:
-    """Where the upload of a running attempt lies; None when it was already reported. Raises LeaseLost as `complete` does."""
+    """Where the upload of a running attempt lies; None when there is none to come (any more). Raises LeaseLost as `complete` does."""
     attempt = session.scalar(select(Attempt).where(_is_held(agent, task_id, lease_token)))
     if attempt is None:
         raise LeaseLost(_lost(None))
-    return attempt.upload_key if attempt.status == "RUNNING" else None
+    return attempt.upload_key if attempt.status == "RUNNING" and _subtask(session, attempt).kind != "evaluate" else None
 
 
-def complete(session: Session, agent: AgentActor, request: CompleteRequest, now: datetime) -> str:
+def complete(session: Session, agent: AgentActor, request: CompleteRequest, now: datetime, settings: Settings) -> str:
     """The upload is done and may be verified. Returns the attempt's status; repeating the call changes nothing.
 
     Raises:
@@ -110,7 +107,11 @@ def complete(session: Session, agent: AgentActor, request: CompleteRequest, now:
     attempt.loss = metrics.get("loss", attempt.loss)
     attempt.accuracy = metrics.get("accuracy", attempt.accuracy)
     session.flush()
-    move(session, subtask, "VERIFYING", now=now, text=f"chunk {subtask.chunk_index}: {agent.id} uploaded its update")
+    if subtask.status == "RUNNING":  # else another attempt's upload is being verified already
+        text = f"{label(subtask)}: {agent.id} {'sent its numbers' if subtask.kind == 'evaluate' else 'uploaded its update'}"
+        move(session, subtask, "VERIFYING", now=now, text=text)
+    if subtask.kind == "evaluate":
+        _take_numbers(session, job, subtask, attempt, now, settings)
     return attempt.status
 
 
@@ -124,11 +125,13 @@ def fail(session: Session, agent: AgentActor, request: FailRequest, now: datetim
     fault = _fault(request)
     if attempt.fault == fault:
         return
+    if gangs.note_late_failure(session, job, attempt, fault, request.reason, now):
+        return
     if attempt.status != "RUNNING":
         raise LeaseLost(_lost(attempt))
     status = "LOST" if request.kind == "shutdown" else "FAILED"
     subtask = _subtask(session, attempt)
-    rounds.end_badly(session, job, subtask, attempt, status, fault, request.reason, now, settings.offline_after_s)
+    attempts.end_badly(session, job, subtask, attempt, status, fault, request.reason, now, settings.offline_after_s)
 
 
 def end_leases(session: Session, agent_ids: Sequence[str], reason: str, now: datetime, settings: Settings) -> None:
@@ -151,8 +154,17 @@ def end_lease(
     attempt = session.get(Attempt, attempt_id, populate_existing=True)
     if attempt is None or attempt.status != "RUNNING":
         return False
-    rounds.end_badly(session, job, _subtask(session, attempt), attempt, status, fault, reason, now, settings.offline_after_s)
+    attempts.end_badly(session, job, _subtask(session, attempt), attempt, status, fault, reason, now, settings.offline_after_s)
     return True
+
+
+def _take_numbers(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: datetime, settings: Settings) -> None:
+    """An evaluation has no file to verify: its numbers count, or it has none."""
+    if attempt.metrics:
+        attempts.accept(session, job, subtask, attempt, now)
+        return
+    reason = "evaluate() returned no finite number; return a dict such as {'loss': 0.3, 'accuracy': 0.9}"
+    attempts.end_badly(session, job, subtask, attempt, "REFUSED", "numbers", reason, now, settings.offline_after_s)
 
 
 def _fault(request: FailRequest) -> str:

@@ -13,9 +13,10 @@ from gridx.datasets.receive import Form, ReceivedFile
 from gridx.jobs.schemas import JobOptions
 from gridx.jobs.scripts import MAX_REQUIREMENTS_BYTES, MAX_SCRIPT_BYTES
 
-_JSON_FIELDS = ("hyperparameters", "needs", "strategy_options", "partitioner_options")
+_JSON_FIELDS = ("hyperparameters", "needs", "strategy_options", "partitioner_options", "early_stopping")
 _PLAIN_FIELDS = (
     "title",
+    "mode",
     "chunks",
     "rounds",
     "partitioner",
@@ -25,6 +26,13 @@ _PLAIN_FIELDS = (
     "seed",
     "keep_updates",
     "require_idle",
+    "fraction",
+    "round_deadline_s",
+    "backups",
+    "held_out",
+    "evaluations",
+    "initial_job_id",
+    "initial_round",
 )
 
 UPLOAD_SCHEMA: dict[str, Any] = {
@@ -44,6 +52,7 @@ UPLOAD_SCHEMA: dict[str, Any] = {
                         "arguments": {"type": "string", "description": "command line of the script"},
                         "hyperparameters": {"type": "string", "description": "a JSON object"},
                         "needs": {"type": "string", "description": "a JSON object: ram_bytes, gpu, vram_bytes"},
+                        "mode": {"type": "string", "default": "federated", "description": "federated or ddp"},
                         "chunks": {"type": "integer", "default": 5},
                         "rounds": {"type": "integer", "default": 1},
                         "partitioner": {"type": "string", "default": "iid"},
@@ -55,6 +64,15 @@ UPLOAD_SCHEMA: dict[str, Any] = {
                         "seed": {"type": "integer"},
                         "keep_updates": {"type": "boolean", "default": False},
                         "require_idle": {"type": "boolean", "default": False},
+                        "fraction": {"type": "number", "default": 1.0, "description": "share of the chunks that train in a round"},
+                        "round_deadline_s": {"type": "integer"},
+                        "backups": {"type": "boolean", "default": True},
+                        "held_out": {"type": "number", "default": 0.0, "description": "share of the rows for evaluate()"},
+                        "evaluations": {"type": "integer", "default": 2},
+                        "early_stopping": {"type": "string", "description": "a JSON object: patience, min_delta, monitor"},
+                        "initial_job_id": {"type": "integer"},
+                        "initial_round": {"type": "integer"},
+                        "file_model": {"type": "string", "format": "binary", "description": "a model.pth to start from"},
                     },
                 }
             }
@@ -76,10 +94,12 @@ class Upload:
     requirements: bytes
     data: ReceivedFile | None
     dataset_id: int | None
+    model: ReceivedFile | None
 
     def data_identity(self) -> str:
         """What tells one data part from another: the dataset's id, or the file's SHA-256."""
-        return self.data.sha256 if self.data is not None else f"dataset {self.dataset_id}"
+        data = self.data.sha256 if self.data is not None else f"dataset {self.dataset_id}"
+        return data if self.model is None else f"{data} model {self.model.sha256}"
 
 
 def read_upload(form: Form) -> Upload:
@@ -95,10 +115,15 @@ def read_upload(form: Form) -> Upload:
         problems.append("file_data: the CSV is missing; send it, or dataset_id")
     if data is not None and dataset_id is not None:
         problems.append("file_data, dataset_id: only one of the two may be given")
+    model = form.files.get("file_model")
+    if model is not None and not model.bytes and not model.filename:
+        model = None
     options = _options(form.fields, problems)
+    if model is not None and options is not None and options.initial_job_id is not None:
+        problems.append("file_model, initial_job_id: only one of the two may be given")
     if problems or options is None or script is None:
         raise Invalid("; ".join(problems))
-    return Upload(options, script.path.read_bytes(), requirements.path.read_bytes() if requirements else b"", data, dataset_id)
+    return Upload(options, script.path.read_bytes(), requirements.path.read_bytes() if requirements else b"", data, dataset_id, model)
 
 
 def _options(fields: Mapping[str, str], problems: list[str]) -> JobOptions | None:

@@ -37,7 +37,13 @@ class Job(Leased, Base):
     requirements_key: Mapped[str | None] = mapped_column(String(200))
     arguments: Mapped[list[str]] = mapped_column(JSON)
     hyperparameters: Mapped[dict[str, Any]] = mapped_column(JSON)
+    recipe: Mapped[str | None] = mapped_column(String(32), default=None)
+    """The `model_type` of a no-code job: its script is one of ours, from `recipes/`. None where the buyer wrote it."""
+    mode: Mapped[str] = mapped_column(String(16), default="federated")
+    """`federated`: chunks train apart and are merged. `ddp`: all train in step, as ranks of one gang."""
     chunks: Mapped[int]
+    chunks_per_round: Mapped[int]
+    """Chunks that take part in a round, drawn anew for each."""
     rounds: Mapped[int]
     partitioner: Mapped[str] = mapped_column(String(32))
     schema_key: Mapped[str | None] = mapped_column(String(200), default=None)
@@ -48,6 +54,17 @@ class Job(Leased, Base):
     """As validated, the defaults filled in: what a later version's defaults are does not change a running job."""
     seed: Mapped[int]
     min_updates: Mapped[int]
+    round_deadline_s: Mapped[int | None] = mapped_column(default=None)
+    backups: Mapped[bool] = mapped_column(default=True)
+    """Whether a chunk that is late may be given to a second machine."""
+    held_out_share: Mapped[float] = mapped_column(default=0.0)
+    evaluations: Mapped[int] = mapped_column(default=0)
+    """Evaluation subtasks of each round: 0 without held-out rows."""
+    early_stopping: Mapped[dict[str, Any] | None] = mapped_column(JSON, default=None)
+    initial_model_key: Mapped[str | None] = mapped_column(String(200), default=None)
+    """What the buyer gave to start from, as it came: not yet verified."""
+    best_round: Mapped[int | None] = mapped_column(default=None)
+    """The round whose global model was best on the held-out rows."""
     keep_updates: Mapped[bool] = mapped_column(default=False)
     time_limit_s: Mapped[int]
     needs: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -65,6 +82,10 @@ class Job(Leased, Base):
     final_model_key: Mapped[str | None] = mapped_column(String(200), default=None)
     final_model_sha256: Mapped[str | None] = mapped_column(String(64), default=None)
     final_model_bytes: Mapped[int | None] = mapped_column(default=None)
+    safetensors_key: Mapped[str | None] = mapped_column(String(200), default=None)
+    """The final model again, as safetensors; written shortly after the job has COMPLETED."""
+    safetensors_sha256: Mapped[str | None] = mapped_column(String(64), default=None)
+    safetensors_bytes: Mapped[int | None] = mapped_column(default=None)
 
     idempotency_key: Mapped[str | None] = mapped_column(String(255), default=None)
     request_hash: Mapped[str | None] = mapped_column(String(64), default=None)
@@ -82,6 +103,7 @@ class Round(Leased, Base):
     id: Mapped[int] = mapped_column(BigInt, primary_key=True)
     job_id: Mapped[int] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
     number: Mapped[int]
+    """From 1. A round 0 holds the initial model that the buyer gave."""
     reference: Mapped[dict[str, Any] | None] = mapped_column(JSON, default=None)
     """Keys, shapes and dtypes that every update of this round must have; None until round 1 has agreed on them."""
     global_model_key: Mapped[str | None] = mapped_column(String(200), default=None)
@@ -93,6 +115,11 @@ class Round(Leased, Base):
     rows_used: Mapped[int | None] = mapped_column(default=None)
     convergence_delta: Mapped[float | None] = mapped_column(default=None)
     step_norm: Mapped[float | None] = mapped_column(default=None)
+    evaluation: Mapped[dict[str, Any] | None] = mapped_column(JSON, default=None)
+    """What the script's evaluate() said of the global model: `metrics`, `rows`, `agents`, and `spread` where two agents differ."""
+    deadline_at: Mapped[datetime | None] = mapped_column(default=None)
+    is_retried: Mapped[bool] = mapped_column(default=False)
+    """Whether the deadline came once already with too few updates."""
     opened_at: Mapped[datetime]
     closed_at: Mapped[datetime | None] = mapped_column(default=None)
 
@@ -119,6 +146,8 @@ class Subtask(Base):
     attempts_made: Mapped[int] = mapped_column(default=0)
     not_before: Mapped[datetime | None] = mapped_column(default=None)
     """Not handed out earlier than this, after trouble on an agent's side."""
+    wants_backup: Mapped[bool] = mapped_column(default=False)
+    """RUNNING, but so late that a second machine may try as well."""
     reason: Mapped[str | None] = mapped_column(Text, default=None)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
 
@@ -134,10 +163,11 @@ class Attempt(Leased, Base):
     __table_args__ = (
         Index("ix_attempts_status", "status", "lease_expires_at"),
         Index("ix_attempts_job", "job_id", "status"),
-        # One live attempt per agent and per subtask, whatever races.
+        # One live attempt per agent and slot; one and one backup per subtask; one accepted update, whatever races.
         Index(
             "uq_attempts_agent_running",
             "agent_id",
+            "slot",
             unique=True,
             sqlite_where=text("status = 'RUNNING'"),
             postgresql_where=text("status = 'RUNNING'"),
@@ -145,9 +175,17 @@ class Attempt(Leased, Base):
         Index(
             "uq_attempts_subtask_live",
             "subtask_id",
+            "is_backup",
             unique=True,
-            sqlite_where=text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
-            postgresql_where=text("status IN ('RUNNING', 'VERIFYING', 'ACCEPTED')"),
+            sqlite_where=text("status IN ('RUNNING', 'VERIFYING')"),
+            postgresql_where=text("status IN ('RUNNING', 'VERIFYING')"),
+        ),
+        Index(
+            "uq_attempts_subtask_accepted",
+            "subtask_id",
+            unique=True,
+            sqlite_where=text("status = 'ACCEPTED'"),
+            postgresql_where=text("status = 'ACCEPTED'"),
         ),
         _IDS_ONCE,
     )
@@ -158,7 +196,11 @@ class Attempt(Leased, Base):
     subtask_id: Mapped[int] = mapped_column(ForeignKey("subtasks.id", ondelete="CASCADE"), index=True)
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id"))
     seller_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    slot: Mapped[int] = mapped_column(default=0)
+    """0: the agent's ordinary work. From 1: one of the places for ranks that it offers."""
     number: Mapped[int]
+    is_backup: Mapped[bool] = mapped_column(default=False)
+    """Began beside another attempt at the same subtask."""
     status: Mapped[str] = mapped_column(String(16))
 
     lease_token: Mapped[str] = mapped_column(String(64))

@@ -21,7 +21,10 @@ from gridx.datasets import service as datasets
 from gridx.datasets.receive import Form, receive_form
 from gridx.jobs import artifacts, service, views
 from gridx.jobs import card as cards
+from gridx.jobs.deps import CatalogueDep
 from gridx.jobs.forms import FILE_LIMITS, UPLOAD_SCHEMA, read_upload
+from gridx.jobs.recipes.orders import order_of
+from gridx.jobs.rules import check_options
 from gridx.jobs.schemas import (
     ArtifactList,
     ArtifactView,
@@ -48,6 +51,10 @@ JobId = Annotated[int, Path(ge=1, le=2**53)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
 
 
+class CsvResponse(StreamingResponse):
+    media_type = "text/csv"
+
+
 @router.post("/upload", status_code=201, openapi_extra=UPLOAD_SCHEMA)
 async def upload(
     request: Request,
@@ -59,7 +66,7 @@ async def upload(
     idempotency_key: IdempotencyKey = None,
 ) -> JobCreated:
     """Submit a job with its files in one multipart form. The body is read only after the caller is known."""
-    limits = FILE_LIMITS | {"file_data": settings.max_upload_bytes}
+    limits = FILE_LIMITS | {"file_data": settings.max_upload_bytes, "file_model": settings.max_update_bytes}
     async with receive_form(request, settings.home / "tmp", file_limits=limits, limit=sum(limits.values()) + _FORM_OVERHEAD_BYTES) as form:
         return await to_thread.run_sync(_upload, form, actor, database, store, settings, clock.now(), idempotency_key)
 
@@ -72,21 +79,26 @@ def submit(
     store: StoreDep,
     settings: SettingsDep,
     clock: ClockDep,
+    offered: CatalogueDep,
     idempotency_key: IdempotencyKey = None,
 ) -> JobCreated:
-    """Submit a job over a dataset that was uploaded before."""
-    script, requirements = body.script.encode(), body.requirements.encode()
-    dataset_id = body.dataset_id
-    if dataset_id is None:
-        with database.read() as session:
-            dataset_id = datasets.find_by_name(session, actor, body.dataset_name or "").id
+    """Submit a job over a dataset that is already there: with a script, or with a `model_type` and no code at all."""
+    check_options(body)
+    request_hash = service.hash_request(body)
+    with database.read() as session:
+        earlier = service.replayed(session, actor, idempotency_key, request_hash, clock.now(), settings)
+        if earlier is not None:
+            return _created(earlier)
+        service.check_funds(session, actor, body)
+    found = order_of(database, store, offered, actor, body, clock.now())
     order = service.Submission(
-        options=body,
-        dataset_id=dataset_id,
-        script=script,
-        requirements=requirements,
+        options=body.model_copy(update={"arguments": found.arguments}),
+        dataset_id=found.dataset_id,
+        script=found.script,
+        requirements=found.requirements,
         idempotency_key=idempotency_key,
-        request_hash=service.hash_request(body, script, requirements),
+        request_hash=request_hash,
+        warnings=found.warnings,
     )
     return _created(service.submit(database, store, actor, order, clock.now(), settings))
 
@@ -186,13 +198,13 @@ def card_as_markdown(job_id: JobId, actor: CurrentUser, session: ReadSession) ->
     return PlainTextResponse(text, headers={**FILE_HEADERS, "Content-Disposition": f'attachment; filename="job-{job_id}-card.md"'})
 
 
-@router.get("/{job_id}/metrics.csv", response_class=PlainTextResponse)
-def metrics_as_csv(job_id: JobId, actor: CurrentUser, database: DatabaseDep) -> StreamingResponse:
+@router.get("/{job_id}/metrics.csv", response_class=CsvResponse)
+def metrics_as_csv(job_id: JobId, actor: CurrentUser, database: DatabaseDep) -> CsvResponse:
     """All rounds' series at once, a row for each report."""
     with database.read() as session:
         service.owned_job(session, actor, job_id)
     headers = {**FILE_HEADERS, "Content-Disposition": f'attachment; filename="job-{job_id}-metrics.csv"'}
-    return StreamingResponse(_csv_pieces(database, job_id), media_type="text/csv", headers=headers)
+    return CsvResponse(_csv_pieces(database, job_id), headers=headers)
 
 
 @router.get("/{job_id}/metrics")
@@ -273,7 +285,8 @@ def _upload(
         name = parts.data.filename or f"{parts.options.title}.csv"
         dataset_id = datasets.create_from_file(database, store, actor, parts.data.path, name=name, sha256=parts.data.sha256, now=now).id
     assert dataset_id is not None  # read_upload demands one of the two
-    order = service.Submission(parts.options, dataset_id, parts.script, parts.requirements, idempotency_key, request_hash)
+    model = parts.model.path if parts.model is not None else None
+    order = service.Submission(parts.options, dataset_id, parts.script, parts.requirements, idempotency_key, request_hash, model)
     try:
         return _created(service.submit(database, store, actor, order, now, settings))
     except GridxError:

@@ -4,11 +4,22 @@ import json
 import math
 import shlex
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from gridx.core.text import Text, check_text
+from gridx.jobs.recipes import options as recipes
 from gridx_protocol import Needs
 
 MAX_CHUNKS = 1000
@@ -63,14 +74,36 @@ def _command_line(value: Any) -> Any:
 Hyperparameters = Annotated[dict[str, Any], AfterValidator(_bounded_json)]
 
 
+def _model(name: str) -> str:
+    model_type = recipes.canonical(name)
+    if model_type not in recipes.MODELS:
+        raise ValueError(f"{name!r} is not one of {', '.join(recipes.MODELS)}")
+    return model_type
+
+
+class EarlyStopping(BaseModel):
+    """End a job when the held-out rows have shown nothing better for `patience` rounds."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    patience: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 3
+    min_delta: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    monitor: Literal["accuracy", "loss"] | None = None
+    """What is looked at; accuracy where the script reports it, else loss."""
+
+
 class JobOptions(BaseModel):
     """What may be chosen for a job, with the defaults of the form. An unknown field is refused: it may be a misspelt one."""
 
     model_config = ConfigDict(extra="forbid")
 
     title: Annotated[Text, Field(min_length=1, max_length=200)]
+    model_type: Annotated[Text, Field(max_length=64), AfterValidator(_model)] | None = None
+    """`mlp`, `cnn`, `logistic_regression` or `linear_regression`, instead of a script; its hyperparameters are checked."""
     arguments: Annotated[list[Annotated[Text, Field(max_length=1000)]], Field(max_length=100), BeforeValidator(_command_line)] = []
     """The script's command line, as a list or as one string in shell quoting."""
+    mode: Literal["federated", "ddp"] = "federated"
+    """`ddp`: one synchronous training of as many ranks as there are chunks."""
     chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] = 5
     rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 1
     partitioner: Annotated[Text, Field(max_length=32)] = "iid"
@@ -79,32 +112,62 @@ class JobOptions(BaseModel):
     strategy: Annotated[Text, Field(max_length=32)] = "fedavg"
     strategy_options: Hyperparameters = {}
     """The strategy's own, see docs/algorithms.md."""
-    hyperparameters: Hyperparameters = {}
+    hyperparameters: Annotated[Hyperparameters, Field(validate_default=True)] = {}
     time_limit_s: Annotated[int, Field(ge=10, le=MAX_TIME_LIMIT_S)] = 3600
     needs: Needs = Needs()
     min_updates: Annotated[int, Field(ge=1, le=MAX_CHUNKS)] | None = None
-    """Updates that a round needs; all chunks by default. It still waits for every chunk whose attempts are not spent."""
+    """Updates that a round needs; all its chunks by default. Without a deadline it waits for every chunk whose attempts are not spent."""
+    fraction: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    """Share of the chunks that train in a round, drawn anew for each."""
+    round_deadline_s: Annotated[int, Field(ge=10, le=MAX_TIME_LIMIT_S)] | None = None
+    """A round closes then with what is there, if that is `min_updates`; else it gets as much time once more."""
+    backups: bool = True
+    """Give a chunk that is late to a second machine as well."""
+    held_out: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = 0.0
+    """Share of the rows that no chunk gets: the script's evaluate() scores each round's model on them."""
+    evaluations: Annotated[int, Field(ge=1, le=2)] = 2
+    """Sellers whose machines score a round's model; each is paid for it as for a chunk."""
+    early_stopping: EarlyStopping | None = None
+    initial_job_id: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    """Start from a model of an earlier job of the same buyer: of `initial_round`, else of its best round, else of its last."""
+    initial_round: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """Deals rows and starts the scripts' random numbers; drawn when not given."""
     keep_updates: bool = False
     require_idle: bool = False
     """Refuse instead of waiting when fewer agents are idle than there are chunks."""
 
+    @field_validator("hyperparameters")
+    @classmethod
+    def _suit_the_model(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """With their defaults. A wrong one is named beside all other wrong fields."""
+        model_type = info.data.get("model_type")
+        return value if model_type is None else recipes.parse(model_type, value).model_dump()
+
 
 class JobRequest(JobOptions):
-    """POST /jobs: a script over a dataset that was uploaded before."""
+    """POST /jobs: a script, or a model to be trained without one, over a dataset that is already there."""
 
+    title: Annotated[Text, Field(min_length=1, max_length=200, validation_alias=AliasChoices("title", "job_name"))]
     dataset_id: Annotated[int, Field(ge=1, le=2**53)] | None = None
     dataset_name: Annotated[Text, Field(min_length=1, max_length=255)] | None = None
-    """The newest of the caller's datasets with this name; instead of `dataset_id`."""
-    script: Annotated[Text, Field(min_length=1, max_length=1024 * 1024)]
+    """`mnist`, `fashion_mnist` or `synthetic`; else the newest of the caller's datasets with this name. Instead of `dataset_id`."""
+    target_column: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
+    """What a no-code job predicts; needed for a dataset of one's own."""
+    script: Annotated[Text, Field(min_length=1, max_length=1024 * 1024)] | None = None
     requirements: Annotated[Text, Field(max_length=64 * 1024)] = ""
     chunks: Annotated[int, Field(ge=1, le=MAX_CHUNKS, validation_alias=AliasChoices("chunks", "shard_count"))] = 5
 
     @model_validator(mode="after")
-    def _names_one_dataset(self) -> Self:
+    def _names_one_of_each(self) -> Self:
         if (self.dataset_id is None) == (self.dataset_name is None):
             raise ValueError("give either dataset_id or dataset_name")
+        if (self.script is None) == (self.model_type is None):
+            raise ValueError("give either script or model_type")
+        if self.model_type is None and self.target_column is not None:
+            raise ValueError("target_column is for jobs with a model_type; a script knows its columns")
+        if self.model_type is not None and (self.arguments or self.requirements):
+            raise ValueError("arguments and requirements are for jobs with a script; a model_type brings its own")
         return self
 
 
@@ -153,6 +216,16 @@ class SubtaskView(BaseModel):
     attempts: list[AttemptView]
 
 
+class EvaluationView(BaseModel):
+    """The round's model on held-out rows: the mean of what the agents' runs of evaluate() returned."""
+
+    metrics: dict[str, float]
+    rows: int
+    agents: list[str]
+    differ: list[str]
+    """Metrics in which two agents differ by more than a thousandth."""
+
+
 class RoundView(BaseModel):
     round: int
     opened_at: datetime
@@ -163,6 +236,8 @@ class RoundView(BaseModel):
     step_norm: float | None
     mean_loss: float | None
     mean_accuracy: float | None
+    evaluation: EvaluationView | None
+    deadline_at: datetime | None
     global_model_sha256: str | None
 
 
@@ -185,6 +260,10 @@ class JobSummary(BaseModel):
     reason: str | None
     dataset_id: int
     dataset_name: str
+    recipe: str | None
+    """The `model_type` of a no-code job."""
+    mode: str
+    """`federated` or `ddp`."""
     chunks: int
     rounds: int
     current_round: int
@@ -208,6 +287,15 @@ class JobView(JobSummary):
     time_limit_s: int
     needs: Needs
     min_updates: int
+    chunks_per_round: int
+    round_deadline_s: int | None
+    backups: bool
+    held_out_share: float
+    evaluations: int
+    """Evaluation subtasks of each round."""
+    early_stopping: EarlyStopping | None
+    best_round: int | None
+    """The round whose model was best on the held-out rows."""
     seed: int
     units: int
     held: int
@@ -273,6 +361,8 @@ class CardRound(BaseModel):
     convergence_delta: float | None
     step_norm: float | None
     sha256: str | None
+    held_out: dict[str, float]
+    """What the script's evaluate() returned on the held-out rows; empty without any."""
 
 
 class CardShare(BaseModel):
@@ -314,7 +404,8 @@ class ModelCard(BaseModel):
 
 class ArtifactView(BaseModel):
     kind: str
-    """`final_model`, `global_model`, `update`, `script` or `requirements`."""
+    """`final_model`, `safetensors`, `best_model`, `global_model`, `initial_model`, `update`, `output`, `script`, `schema`, `requirements`."""
+    filename: str
     round: int | None = None
     subtask_id: int | None = None
     chunk: int | None = None

@@ -61,6 +61,15 @@ def check_script(code: bytes) -> list[str]:
     return warnings
 
 
+def has_evaluate(code: bytes) -> bool:
+    """Whether a script, one that `check_script` let pass, has a top-level function evaluate(model_path, csv_path)."""
+    for node in ast.parse(code.decode("utf-8-sig")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "evaluate":
+            required = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+            return required <= 2 and (len(node.args.posonlyargs) + len(node.args.args) >= 2 or node.args.vararg is not None)
+    return False
+
+
 def _chunk_hints(text: str) -> list[str]:
     """Where a script seems to learn from its own chunk what all chunks must agree on, and what to write instead."""
     if "schema(" in text or "schema.json" in text:

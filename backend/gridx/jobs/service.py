@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import math
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import structlog
-from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -18,18 +17,19 @@ from sqlalchemy.orm import Session
 from gridx.accounts.service import Actor
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
-from gridx.aggregation.strategies.options import OPTIONS as STRATEGY_OPTIONS
 from gridx.aggregation.strategies.options import parse_options
 from gridx.core.db import Database
 from gridx.core.errors import GridxError, Invalid, NotFound
 from gridx.core.settings import Settings
 from gridx.core.wakeup import notify
 from gridx.datasets import partitioner_options
+from gridx.datasets import service as datasets
 from gridx.datasets.models import Dataset
-from gridx.jobs import rounds
-from gridx.jobs.models import Attempt, Job
+from gridx.jobs import gangs
+from gridx.jobs.models import Attempt, Job, Round
+from gridx.jobs.rules import check_options, chunks_per_round, price_of
 from gridx.jobs.schemas import JobOptions
-from gridx.jobs.scripts import check_requirements, check_script, strategy_hints
+from gridx.jobs.scripts import ScriptRefused, check_requirements, check_script, has_evaluate, strategy_hints
 from gridx.jobs.states import JOB_ENDS, lock_job, record
 from gridx.ledger import accounts as ledger_accounts
 from gridx.ledger import transfers as ledger
@@ -68,6 +68,19 @@ class Submission:
     requirements: bytes
     idempotency_key: str | None = None
     request_hash: str | None = None
+    model: Path | None = None
+    """A file with the initial model, as its buyer sent it."""
+    warnings: Sequence[str] = ()
+    """What the buyer is to be told of the data."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a submission's files were stored."""
+
+    script: str
+    requirements: str | None
+    model: str | None
 
 
 @dataclass(frozen=True)
@@ -79,59 +92,10 @@ class Submitted:
     warnings: list[str]
 
 
-def price_of(options: JobOptions) -> tuple[int, int]:
-    """Credits a subtask pays (hours of time limit, rounded up) and the price of the whole job."""
-    units = math.ceil(options.time_limit_s / 3600)
-    return units, units * options.rounds * options.chunks
-
-
-def check_options(options: JobOptions) -> None:
-    """Rules between fields. Raises Invalid naming every field that is wrong."""
-    problems: list[str] = []
-    problems += _partitioner_problems(options)
-    problems += _strategy_problems(options)
-    if options.min_updates is not None and options.min_updates > options.chunks:
-        problems.append(f"min_updates: {options.min_updates} is more than the {options.chunks} chunks")
-    if any("\x00" in argument for argument in options.arguments):
-        problems.append("arguments: NUL is not allowed")
-    if problems:
-        raise Invalid("; ".join(problems))
-
-
-def _partitioner_problems(options: JobOptions) -> list[str]:
-    if options.partitioner not in partitioner_options.OPTIONS:
-        return [f"partitioner: {options.partitioner!r} is not one of {', '.join(partitioner_options.OPTIONS)}"]
-    try:
-        parsed = partitioner_options.parse_options(options.partitioner, options.partitioner_options)
-    except ValidationError as error:
-        return _named("partitioner_options", error)
-    problem = parsed.problem(options.chunks)
-    return [f"partitioner_options.{problem}"] if problem else []
-
-
-def _named(field: str, error: ValidationError) -> list[str]:
-    return [f"{field}.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
-
-
-def _strategy_problems(options: JobOptions) -> list[str]:
-    if options.strategy not in STRATEGY_OPTIONS:
-        return [f"strategy: {options.strategy!r} is not one of {', '.join(STRATEGY_OPTIONS)}"]
-    try:
-        parsed = parse_options(options.strategy, options.strategy_options)
-    except ValidationError as error:
-        return _named("strategy_options", error)
-    problems: list[str] = []
-    if options.chunks < (least := parsed.least_updates()):
-        problems.append(f"strategy_options.f: with it {options.strategy} needs {least} chunks or more; this job has {options.chunks}")
-    if options.strategy == "diloco" and options.rounds == 1:
-        problems.append("rounds: diloco keeps a momentum from round to round and needs 2 rounds or more")
-    return problems
-
-
 def check_order(database: Database, actor: Actor, options: JobOptions, script: bytes, requirements: bytes) -> None:
     """All that can be refused before a large dataset is stored. Raises as `submit` does."""
     check_options(options)
-    check_script(script)
+    _check_script(options, script)
     check_requirements(requirements)
     with database.read() as session:
         check_funds(session, actor, options)
@@ -171,7 +135,7 @@ def submit(database: Database, store: ObjectStore, actor: Actor, order: Submissi
     """
     options = order.options
     check_options(options)
-    warnings = check_script(order.script) + strategy_hints(options.strategy, order.script)
+    warnings = [*order.warnings, *check_script(order.script), *strategy_hints(options.strategy, order.script)]
     requirements = check_requirements(order.requirements)
     with database.read() as session:
         earlier = replayed(session, actor, order.idempotency_key, order.request_hash, now, settings)
@@ -179,12 +143,17 @@ def submit(database: Database, store: ObjectStore, actor: Actor, order: Submissi
             return earlier
         _usable_dataset(session, actor, order)
         check_funds(session, actor, options)
+        initial_key = _initial_round(session, actor, options)
     folder = f"submissions/{secrets.token_hex(12)}"
     script_key = _store(store, f"{folder}/train.py", order.script)
     requirements_key = _store(store, f"{folder}/requirements.txt", "\n".join(requirements).encode()) if requirements else None
+    if order.model is not None:
+        initial_key = f"{folder}/initial.pth"
+        store.put_file(initial_key, order.model)
+    files = Files(script_key, requirements_key, initial_key)
     try:
         with database.write() as session:
-            return _insert(session, actor, order, script_key, requirements_key, warnings, now, settings)
+            return _insert(session, actor, order, files, warnings, now, settings)
     except IntegrityError:
         # Two calls with the same Idempotency-Key at once: the other one made the job.
         with database.read() as session:
@@ -202,7 +171,7 @@ def cancel(session: Session, actor: Actor, job_id: int, now: datetime) -> Job:
         return job
     if job.status in JOB_ENDS:
         raise JobNotFinished(f"job {job.id} is already {job.status}; there is nothing to cancel")
-    rounds.cancel_job(session, job, now)
+    gangs.cancel_job(session, job, now)
     return job
 
 
@@ -243,11 +212,11 @@ def hash_request(options: JobOptions, *parts: bytes | str | int) -> str:
 
 
 def _usable_dataset(session: Session, actor: Actor, order: Submission) -> Dataset:
-    dataset = session.get(Dataset, order.dataset_id)
-    if dataset is None or dataset.owner_id != actor.id or dataset.deleted_at is not None:
-        raise NotFound(f"you have no dataset {order.dataset_id}")
-    if dataset.rows < order.options.chunks:
-        raise TooFewRows(f"chunks: the dataset has {dataset.rows} rows, too few for {order.options.chunks} chunks")
+    dataset = datasets.get_dataset(session, actor, order.dataset_id)
+    held = max(1, round(dataset.rows * order.options.held_out)) if order.options.held_out else 0
+    if dataset.rows - held < order.options.chunks:
+        without = f" ({held} of them held out)" if held else ""
+        raise TooFewRows(f"chunks: the dataset has {dataset.rows} rows{without}, too few for {order.options.chunks} chunks")
     column = order.options.partitioner_options.get("column")
     if column is not None and column not in dataset.columns:
         raise Invalid(f"partitioner_options.column: the dataset has no column {column!r}; it has: {', '.join(dataset.columns[:50])}"[:2000])
@@ -258,8 +227,7 @@ def _insert(
     session: Session,
     actor: Actor,
     order: Submission,
-    script_key: str,
-    requirements_key: str | None,
+    files: Files,
     warnings: list[str],
     now: datetime,
     settings: Settings,
@@ -278,12 +246,16 @@ def _insert(
         title=options.title,
         status="PROCESSING",
         dataset_id=dataset.id,
-        script_key=script_key,
+        script_key=files.script,
         script_sha256=hashlib.sha256(order.script).hexdigest(),
-        requirements_key=requirements_key,
+        requirements_key=files.requirements,
+        initial_model_key=files.model,
         arguments=options.arguments,
         hyperparameters=options.hyperparameters,
+        recipe=options.model_type,
+        mode=options.mode,
         chunks=options.chunks,
+        chunks_per_round=chunks_per_round(options),
         rounds=options.rounds,
         partitioner=options.partitioner,
         partitioner_options=partitioner_options.parse_options(options.partitioner, options.partitioner_options).model_dump(),
@@ -291,7 +263,12 @@ def _insert(
         strategy_options=strategy.model_dump(),
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
         # A round that closed with fewer updates than the strategy needs could not be merged.
-        min_updates=max(options.min_updates or options.chunks, strategy.least_updates()),
+        min_updates=max(options.min_updates or chunks_per_round(options), strategy.least_updates()),
+        round_deadline_s=options.round_deadline_s,
+        backups=options.backups,
+        held_out_share=options.held_out,
+        evaluations=options.evaluations if options.held_out else 0,
+        early_stopping=options.early_stopping.model_dump() if options.early_stopping else None,
         keep_updates=options.keep_updates,
         time_limit_s=options.time_limit_s,
         needs=options.needs.model_dump(),
@@ -300,7 +277,7 @@ def _insert(
         needs_vram_bytes=options.needs.vram_bytes,
         units=units,
         price=price,
-        total_subtasks=options.chunks * options.rounds,
+        total_subtasks=chunks_per_round(options) * options.rounds,
         warnings=warnings,
         idempotency_key=order.idempotency_key,
         request_hash=order.request_hash,
@@ -331,3 +308,25 @@ def _store(store: ObjectStore, key: str, data: bytes) -> str:
         path.write_bytes(data)
         store.put_file(key, path)
     return key
+
+
+def _check_script(options: JobOptions, code: bytes) -> list[str]:
+    """As `check_script`, and for held-out rows the script must be able to evaluate a model."""
+    warnings = check_script(code)
+    if options.held_out and not has_evaluate(code):
+        raise ScriptRefused(
+            "held_out: the script has no top-level function evaluate(model_path, csv_path) that could score a model on held-out rows"
+        )
+    return warnings
+
+
+def _initial_round(session: Session, actor: Actor, options: JobOptions) -> str | None:
+    """The stored model of the round that a job starts from. Raises NotFound when there is none of this buyer's."""
+    if options.initial_job_id is None:
+        return None
+    job = owned_job(session, actor, options.initial_job_id)
+    number = options.initial_round or job.best_round or job.current_round
+    found = session.scalar(select(Round.global_model_key).where(Round.job_id == job.id, Round.number == number))
+    if found is None:
+        raise NotFound(f"initial_round: job {job.id} has no model of round {number}")
+    return found

@@ -19,13 +19,13 @@ _log = structlog.get_logger()
 _EVENT = insert(table_of(JobEvent)).inline()
 JOB_STEPS = {
     "PROCESSING": {"RUNNING", "FAILED", "CANCELLED"},
-    "RUNNING": {"AGGREGATING", "FAILED", "CANCELLED"},
+    "RUNNING": {"AGGREGATING", "COMPLETED", "FAILED", "CANCELLED"},
     "AGGREGATING": {"RUNNING", "COMPLETED", "FAILED", "CANCELLED"},
 }
 SUBTASK_STEPS = {
     "PENDING": {"RUNNING", "FAILED", "CANCELLED"},
     "RUNNING": {"VERIFYING", "PENDING", "FAILED", "CANCELLED"},
-    "VERIFYING": {"COMPLETED", "PENDING", "FAILED", "CANCELLED"},
+    "VERIFYING": {"COMPLETED", "RUNNING", "PENDING", "FAILED", "CANCELLED"},
 }
 JOB_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 SUBTASK_ENDS = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
@@ -97,6 +97,11 @@ def record(
     row = {"job_id": job_id, "at": now, "what": what, "subtask_id": subtask_id, "old": old, "new": new, "text": text}
     session.connection().execute(_EVENT, row)
     _log.info(f"{what} {new.lower()}", job=job_id, subtask=subtask_id, old=old)
+
+
+def label(subtask: Subtask) -> str:
+    """What a subtask is called in words for its buyer."""
+    return {"evaluate": "the evaluation", "rank": f"rank {subtask.chunk_index}"}.get(subtask.kind, f"chunk {subtask.chunk_index}")
 
 
 def _name(row: Job | Subtask | Seen) -> str:

@@ -12,6 +12,7 @@ from gridx.agents import service as agents
 from gridx.agents.models import Agent
 from gridx.core.errors import NotFound
 from gridx.jobs.models import Attempt, Job, Subtask
+from gridx_protocol import DoctorCheck
 
 AgentStatus = Literal["IDLE", "BUSY", "OFFLINE"]
 
@@ -39,6 +40,13 @@ class SummaryView(BaseModel):
     """Of the machines that are online."""
 
 
+class DoctorView(BaseModel):
+    at: datetime
+    score: float | None
+    """Samples per second of a fixed small training in the sandbox."""
+    checks: list[DoctorCheck]
+
+
 class AgentView(BaseModel):
     id: str
     status: AgentStatus
@@ -51,6 +59,15 @@ class AgentView(BaseModel):
     """The subtask it works on, for its owner."""
     hostname: str | None
     """For its owner."""
+    accepts: str
+    """`all`, or `recipes`: only jobs whose script is one of the server's own."""
+    paused: str | None
+    """Why it asks for no work, as its owner set it. For its owner."""
+    quarantined_until: datetime | None
+    quarantine_reason: str | None
+    """Why it gets no work for a while, and what to do. For its owner."""
+    doctor: DoctorView | None
+    """What `gridx-worker doctor` found last. For its owner."""
 
 
 class SellerTask(BaseModel):
@@ -180,4 +197,9 @@ def _view(agent: Agent, status: AgentStatus, done: int, current: int | None, is_
         tasks_completed=done,
         current_task=current if is_owner else None,
         hostname=agent.hardware.get("hostname") if is_owner else None,
+        accepts=agent.accepts,
+        paused=agent.paused if is_owner else None,
+        quarantined_until=agent.quarantined_until if is_owner else None,
+        quarantine_reason=agent.quarantine_reason if is_owner else None,
+        doctor=DoctorView.model_validate(agent.doctor) if is_owner and agent.doctor else None,
     )

@@ -13,6 +13,8 @@ from gridx.jobs.models import Attempt, AttemptLog, Job, JobEvent, Metric, Round,
 from gridx.jobs.schemas import (
     AgentResult,
     AttemptView,
+    EarlyStopping,
+    EvaluationView,
     EventView,
     JobSummary,
     JobView,
@@ -60,6 +62,13 @@ def job_view(session: Session, job: Job, round_number: int | None, now: datetime
         time_limit_s=job.time_limit_s,
         needs=Needs.model_validate(job.needs),
         min_updates=job.min_updates,
+        chunks_per_round=job.chunks_per_round,
+        round_deadline_s=job.round_deadline_s,
+        backups=job.backups,
+        held_out_share=job.held_out_share,
+        evaluations=job.evaluations,
+        early_stopping=EarlyStopping.model_validate(job.early_stopping) if job.early_stopping else None,
+        best_round=job.best_round,
         seed=job.seed,
         units=job.units,
         held=ledger_accounts.balance(session, ledger_accounts.escrow_code(job.id)),
@@ -120,7 +129,7 @@ def metrics(
         select(Metric, Attempt.agent_id, Attempt.number, Subtask.round_number, Subtask.chunk_index)
         .join(Attempt, Attempt.id == Metric.attempt_id)
         .join(Subtask, Subtask.id == Attempt.subtask_id)
-        .where(Metric.job_id == job_id)
+        .where(Metric.job_id == job_id, Subtask.kind != "evaluate")
         .where((Metric.attempt_id > after[0]) | ((Metric.attempt_id == after[0]) & (Metric.seq > after[1])))
         .order_by(Metric.attempt_id, Metric.seq)
         .limit(limit)
@@ -195,7 +204,7 @@ def _started(session: Session, job_ids: Sequence[int]) -> dict[int, datetime]:
 def _completed(session: Session, job_ids: Sequence[int]) -> dict[int, int]:
     rows = session.execute(
         select(Subtask.job_id, func.count())
-        .where(Subtask.job_id.in_(job_ids), Subtask.status == "COMPLETED", Subtask.kind == "train")
+        .where(Subtask.job_id.in_(job_ids), Subtask.status == "COMPLETED", Subtask.kind != "evaluate")
         .group_by(Subtask.job_id)
     )
     return dict(rows.all())
@@ -216,15 +225,19 @@ def _rounds(session: Session, job: Job) -> list[RoundView]:
             step_norm=row.step_norm,
             mean_loss=_mean(per_round[row.number], "loss"),
             mean_accuracy=_mean(per_round[row.number], "accuracy"),
+            evaluation=EvaluationView.model_validate(row.evaluation) if row.evaluation else None,
+            deadline_at=row.deadline_at,
             global_model_sha256=row.global_model_sha256,
         )
-        for row in session.scalars(select(Round).where(Round.job_id == job.id).order_by(Round.number))
+        for row in session.scalars(select(Round).where(Round.job_id == job.id, Round.number > 0).order_by(Round.number))
     ]
 
 
 def _subtasks(session: Session, job: Job, round_number: int, now: datetime) -> list[SubtaskView]:
     subtasks = session.scalars(
-        select(Subtask).where(Subtask.job_id == job.id, Subtask.round_number == round_number).order_by(Subtask.chunk_index)
+        select(Subtask)
+        .where(Subtask.job_id == job.id, Subtask.round_number == round_number)
+        .order_by(Subtask.kind == "evaluate", Subtask.chunk_index)
     ).all()
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in session.scalars(
@@ -235,7 +248,7 @@ def _subtasks(session: Session, job: Job, round_number: int, now: datetime) -> l
 
 
 def _subtask_view(subtask: Subtask, attempts: Sequence[Attempt], now: datetime) -> SubtaskView:
-    latest = attempts[-1] if attempts else None
+    latest = max(attempts, key=_prominence, default=None)
     is_open = latest is not None and subtask.status not in ("PENDING",)
     return SubtaskView(
         id=subtask.id,
@@ -263,6 +276,11 @@ def _subtask_view(subtask: Subtask, attempts: Sequence[Attempt], now: datetime) 
     )
 
 
+def _prominence(attempt: Attempt) -> tuple[int, int]:
+    """Which of a subtask's attempts stands for it: the accepted one, else one that goes on, else the last."""
+    return {"ACCEPTED": 2, "RUNNING": 1, "VERIFYING": 1}.get(attempt.status, 0), attempt.number
+
+
 def _per_round(accepted: Sequence[Row[Attempt, Subtask]]) -> list[RoundResult]:
     """What each agent's accepted updates of each round came to, by round and agent."""
     pairs: dict[tuple[int, str], list[tuple[Attempt, Subtask]]] = defaultdict(list)
@@ -278,7 +296,7 @@ def _accepted(session: Session, job_id: int) -> Sequence[Row[Attempt, Subtask]]:
     return session.execute(
         select(Attempt, Subtask)
         .join(Subtask, Subtask.id == Attempt.subtask_id)
-        .where(Attempt.job_id == job_id, Attempt.status == "ACCEPTED")
+        .where(Attempt.job_id == job_id, Attempt.status == "ACCEPTED", Subtask.kind != "evaluate")
         .order_by(Subtask.id)
     ).all()
 

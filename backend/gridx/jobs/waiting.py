@@ -7,8 +7,9 @@ from sqlalchemy.orm import Session
 
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
-from gridx.jobs.models import Attempt, Job, Subtask
-from gridx.jobs.states import JOB_ENDS
+from gridx.jobs import gang_waiting
+from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS
 
 
 def waiting_for(session: Session, job: Job, now: datetime, offline_after_s: float) -> str | None:
@@ -19,21 +20,32 @@ def waiting_for(session: Session, job: Job, now: datetime, offline_after_s: floa
         return f"the rows are being dealt to {job.chunks} chunks"
     if job.status == "AGGREGATING":
         return f"the updates of round {job.current_round} are being merged"
+    if job.mode == "ddp":
+        return gang_waiting.waiting_for(session, job, now, offline_after_s)
+    current = session.scalars(select(Round).where(Round.job_id == job.id, Round.number == job.current_round)).one()
+    is_merged = current.closed_at is not None
+    kind = "evaluate" if is_merged else "train"
     counts = dict(
         session.execute(
             select(Subtask.status, func.count())
-            .where(Subtask.job_id == job.id, Subtask.round_number == job.current_round)
+            .where(Subtask.job_id == job.id, Subtask.round_number == job.current_round, Subtask.kind == kind)
             .group_by(Subtask.status)
         ).all()
     )
-    left = job.chunks - counts.get("COMPLETED", 0) - counts.get("FAILED", 0)
-    parts = [f"round {job.current_round} of {job.rounds}: waiting for {left} of {job.chunks} updates"]
+    total = sum(counts.values())
+    left = total - sum(counts.get(status, 0) for status in SUBTASK_ENDS)
+    what = "evaluations of the round's model" if is_merged else "updates"
+    parts = [f"round {job.current_round} of {job.rounds}: waiting for {left} of {total} {what}"]
     if counts.get("RUNNING"):
-        parts.append(f"{counts['RUNNING']} training")
+        parts.append(f"{counts['RUNNING']} {'evaluating' if is_merged else 'training'}")
     if counts.get("VERIFYING"):
         parts.append(f"{counts['VERIFYING']} being verified")
     if counts.get("PENDING"):
         parts.append(f"{counts['PENDING']} waiting for {_what_agents(session, job, now, offline_after_s)}")
+    if current.deadline_at is not None and not is_merged:
+        left_s = max(0, round((current.deadline_at - now).total_seconds()))
+        then = "then it closes with what is there" if left < total - job.min_updates + 1 else f"{job.min_updates} are needed by then"
+        parts.append(f"its deadline comes in {left_s} s, {then}")
     return "; ".join(parts)
 
 

@@ -26,12 +26,12 @@ def preview(api: TestClient, log_in: LogIn) -> Callable[..., Response]:
 
 
 def test_of_a_small_file_is_all_of_it(preview: Callable[..., Response]) -> None:
-    assert preview(b"x,y\n1,2\n3,4\n").json() == {"columns": ["x", "y"], "rows": [["1", "2"], ["3", "4"]]}
+    assert preview(b"x,y\n1,2\n3,4\n").json() == {"columns": ["x", "y"], "rows": [["1", "2"], ["3", "4"]], "deal": None}
 
 
 def test_reads_records_as_the_dataset_does(preview: Callable[..., Response]) -> None:
     csv = '\ufefflength;name\r\n1,5;"a; ""b"""\r\n2,5;"two\nlines"\r\n3,5;ü'.encode()
-    assert preview(csv).json() == {"columns": ["length", "name"], "rows": [["1,5", 'a; "b"'], ["2,5", "two\nlines"], ["3,5", "ü"]]}
+    assert preview(csv).json() == {"columns": ["length", "name"], "rows": [["1,5", 'a; "b"'], ["2,5", "two\nlines"], ["3,5", "ü"]], "deal": None}
 
 
 @pytest.mark.parametrize(("asked", "given"), [({}, 5), ({"rows": 1}, 1), ({"rows": 20}, 20)])

@@ -16,6 +16,8 @@ from sqlalchemy import select
 
 from gridx.app import create_app
 from gridx.background.aggregate import aggregate_next
+from gridx.background.lateness import look_after_rounds
+from gridx.background.export import export_next
 from gridx.background.leases import expire_leases
 from gridx.background.prepare import prepare_next
 from gridx.background.verify import verify_next
@@ -151,11 +153,14 @@ class World:
 
     def drain(self) -> None:
         """Run background work until there is none."""
-        while any([prepare_next(self.work), verify_next(self.work), aggregate_next(self.work)]):
+        while any([step(self.work) for step in (prepare_next, verify_next, aggregate_next, export_next)]):
             pass
 
     def expire(self) -> int:
         return expire_leases(self.work)
+
+    def look_after_rounds(self) -> int:
+        return look_after_rounds(self.work)
 
     def view(self, buyer: Person, job_id: int, **query: Any) -> dict[str, Any]:
         answer = self.api.get(f"/jobs/{job_id}", headers=buyer.headers, params=query)

@@ -22,6 +22,10 @@ class DependenciesFailed(Exception):
     """The job's requirements could not be installed; the message is for the buyer."""
 
 
+class PackageNotAllowed(SandboxUnavailable):
+    """The provider lets other packages be installed, and not this one: another machine may take the job."""
+
+
 class Stopped(Exception):
     """The attempt was told to stop while something else than the script was running."""
 
@@ -73,6 +77,8 @@ class ProviderLimits:
     cpus: float = 1.0
     memory_bytes: int = 2048 * 1024**2
     processes: int = 256
+    gpu: str | None = None
+    """The GPU that one attempt may use, by index or UUID; None: none, whatever the machine has."""
 
     @property
     def threads(self) -> int:
@@ -99,10 +105,25 @@ class Work:
     deadline: float
     packages: Path | None = None
     """What install() returned."""
+    outputs: Path | None = None
+    """Folder for the files that the script leaves in outputs/; None: they are not taken."""
+    outputs_count: int = 0
+    outputs_bytes: int = 0
+    """Of all of them together."""
 
     @property
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A file of outputs/, under a name that the server takes."""
+
+    name: str
+    path: Path
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -119,6 +140,9 @@ class Outcome:
     sha256: str = ""
     seconds: float = 0.0
     stopped: StopReason | None = None
+    outputs: Sequence[Taken] = ()
+    notes: Sequence[str] = ()
+    """What the buyer should read at the end of the script's output."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +175,10 @@ class Sandbox(Protocol):
 
         Raises SandboxUnavailable when the machine itself fails. Being told to stop is an Outcome with `stopped` set.
         """
+        ...
+
+    def roots(self) -> list[int]:
+        """Process ids that everything of Grid-X's on this machine descends from, beside the agent itself."""
         ...
 
     def idle(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import psutil
 from docker import DockerClient
-from docker.types import LogConfig, Mount, Ulimit
+from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from gridx_worker.sandbox.base import ProviderLimits
 
@@ -103,6 +103,11 @@ def fenced(limits: ProviderLimits, *, file_bytes: int, network: bool = False, us
     }
 
 
+def gpu_request(gpu: str) -> DeviceRequest:
+    """One GPU, by index or UUID: no attempt shares one with another."""
+    return DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])
+
+
 def find_differences(made: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
     """What `docker inspect` says of a created container that is weaker than what was asked for; empty when all is well."""
     host: dict[str, Any] = made["HostConfig"]
@@ -123,6 +128,9 @@ def find_differences(made: Mapping[str, Any], asked: Mapping[str, Any]) -> list[
         found.append("new privileges are possible")
     if made["Config"].get("User") != asked["user"]:
         found.append(f"it runs as {made['Config'].get('User')!r}")
+    gpus = [list(each.get("DeviceIDs") or ()) for each in host.get("DeviceRequests") or []]
+    if gpus != [list(each["DeviceIDs"]) for each in asked.get("device_requests") or []]:
+        found.append(f"its devices are {gpus}")
     mounts = {(mount["Target"], bool(mount.get("ReadOnly"))) for mount in host.get("Mounts") or []}
     if mounts != {(mount["Target"], bool(mount.get("ReadOnly"))) for mount in asked["mounts"]}:
         found.append(f"its mounts are {sorted(mounts)}")

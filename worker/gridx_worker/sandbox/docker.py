@@ -31,6 +31,7 @@ from gridx_worker.sandbox.container import (
     best_runtime,
     fenced,
     find_problems,
+    gpu_request,
     is_leftover,
     make_labels,
     owner_of,
@@ -55,6 +56,10 @@ PROBE = """
 import importlib.metadata as m, json, platform
 print(json.dumps({"python": platform.python_version(), "versions": {d.metadata["Name"].lower(): d.version for d in m.distributions()}}))
 """
+
+
+_Key = tuple[int, Path | None, int]
+"""Job, packages, and when these were installed: a container shows the folder that was there when it began."""
 
 
 class ImageMissing(SandboxUnavailable):
@@ -84,7 +89,7 @@ class DockerSandbox:
         self._runtime: str | None = None
         self._task, self._inputs = folder / "task", folder / "inputs"
         self._most_kept = max(warm_bytes // WARM_BYTES, 1)
-        self._kept: OrderedDict[tuple[int, Path | None], WarmContainer] = OrderedDict()
+        self._kept: OrderedDict[_Key, WarmContainer] = OrderedDict()
         self._spare: Future[WarmContainer] | None = None
         self._closed = False
         self._tidy = ThreadPoolExecutor(1, thread_name_prefix="containers")
@@ -110,6 +115,7 @@ class DockerSandbox:
             python_version=probed["python"],
             versions=probed["versions"],
             image_id=found,
+            gpu=self._limits.gpu is not None and not probed["versions"].get("torch", "+cpu").endswith("+cpu"),
         )
         return self._info
 
@@ -123,13 +129,14 @@ class DockerSandbox:
         with docker_trouble():
             return install(
                 requirements, pip, cache=self._folder / "packages", sandbox_key=info.image_id, installed=info.versions,
-                cap_s=cap_s, cap_bytes=cap_bytes, deadline=deadline, stop=stop,
+                cap_s=cap_s, cap_bytes=cap_bytes, deadline=deadline, stop=stop, settings=self._pip,
             )  # fmt: skip
 
     def run(self, work: Work, *, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
         self.prepare()
         with docker_trouble():
-            warm = self._take(work)
+            key = _key(work)
+            warm = self._take(key, work)
             packages = PACKAGES if work.packages else None
             try:
                 return warm.run(work, packages=packages, on_output=on_output, stop=stop)
@@ -138,7 +145,13 @@ class DockerSandbox:
                 warm = self._make_for(work)
                 return warm.run(work, packages=packages, on_output=on_output, stop=stop)
             finally:
-                self._keep((work.job_id, work.packages), warm)
+                self._keep(key, warm)
+
+    def roots(self) -> list[int]:
+        """The first process of every container of Grid-X's, also of other agents'."""
+        with docker_trouble():
+            running = self._client.containers.list(filters={"label": LABEL}, ignore_removed=True)
+        return [pid for container in running if (pid := container.attrs["State"]["Pid"])]
 
     def idle(self) -> None:
         """Keeps one container ready that no job has used, so that the next new job does not wait for PyTorch."""
@@ -180,11 +193,11 @@ class DockerSandbox:
         forgiving(self.reap)
         self._client.close()
 
-    def _take(self, work: Work) -> WarmContainer:
+    def _take(self, key: _Key, work: Work) -> WarmContainer:
         """A container for this job that no other attempt uses: its own from before, the spare one, or a new one."""
         enough = time.time() + work.seconds_left
         with self._lock:
-            warm = self._kept.pop((work.job_id, work.packages), None)
+            warm = self._kept.pop(key, None)
         if warm is not None:
             if warm.expires > enough and warm.settle():
                 return warm
@@ -201,7 +214,7 @@ class DockerSandbox:
     def _make_for(self, work: Work) -> WarmContainer:
         return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S))
 
-    def _keep(self, key: tuple[int, Path | None], warm: WarmContainer) -> None:
+    def _keep(self, key: _Key, warm: WarmContainer) -> None:
         """For the job's next subtask, as long as the budget of memory allows."""
         gone: list[WarmContainer] = []
         with self._lock:
@@ -269,6 +282,7 @@ class DockerSandbox:
             "labels": make_labels("attempt", owner=self.owner, agent=self._agent_id, seconds=seconds),
             "runtime": self._runtime,
             "stdin_open": True,
+            "device_requests": [gpu_request(self._limits.gpu)] if self._limits.gpu is not None else None,
         }
 
     @property
@@ -321,3 +335,7 @@ class DockerSandbox:
             target = self._task / file.name
             shutil.copyfile(file, target)
             target.chmod(0o644)
+
+
+def _key(work: Work) -> _Key:
+    return work.job_id, work.packages, work.packages.stat().st_ctime_ns if work.packages else 0

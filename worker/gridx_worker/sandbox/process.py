@@ -17,14 +17,15 @@ from typing import IO, cast
 import psutil
 
 import gridx_worker.task
-from gridx_worker.dependencies import PipResult, install, watch_until_done
+from gridx_worker.dependencies import PipResult, PipSettings, install, watch_until_done
 from gridx_worker.sandbox.base import DependenciesFailed, Outcome, ProviderLimits, SandboxInfo, SandboxUnavailable, StopSwitch, Work
 from gridx_worker.sandbox.launch import Ended, Launcher, LauncherEnded
 from gridx_worker.sandbox.output import BadOutput, describe_exit, out_of_memory, out_of_time, take_file
+from gridx_worker.sandbox.outputs import Outputs
 
 WATCH_S = 0.2
 LIBRARIES = ("torch", "numpy", "pandas")
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH")
 PASSED_TO_PIP = (*PASSED_ON, "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 PROBE = """
 import importlib.metadata as m, json, platform
@@ -39,7 +40,8 @@ print(json.dumps({"python": platform.python_version(), "versions": found}))
 class ProcessSandbox:
     """`python` is the interpreter scripts run with (default: the agent's own); `folder` holds runs and the package cache."""
 
-    def __init__(self, *, folder: Path, limits: ProviderLimits, python: Path | None = None) -> None:
+    def __init__(self, *, folder: Path, limits: ProviderLimits, python: Path | None = None, pip: PipSettings | None = None) -> None:
+        self._pip = pip or PipSettings()
         self._python = str(python or sys.executable)
         self._runs = folder / "runs"
         self._packages = folder / "packages"
@@ -62,7 +64,7 @@ class ProcessSandbox:
                 f"{self._python} lacks {', '.join(lacking)}. Install with `{self._python} -m pip install {' '.join(lacking)}`, "
                 "or name an interpreter that has them with --python"
             )
-        gpu = not found["versions"]["torch"].endswith("+cpu")
+        gpu = self._limits.gpu is not None and not found["versions"]["torch"].endswith("+cpu")
         self._info = SandboxInfo(isolation="process", python_version=found["python"], versions=found["versions"], gpu=gpu)
         self.reap()
         return self._info
@@ -72,7 +74,7 @@ class ProcessSandbox:
         key = json.dumps([self._python, info.python_version, dict(sorted(info.versions.items()))])
         return install(
             requirements, _HostPip(self._python), cache=self._packages, sandbox_key=key, installed=info.versions,
-            cap_s=cap_s, cap_bytes=cap_bytes, deadline=deadline, stop=stop,
+            cap_s=cap_s, cap_bytes=cap_bytes, deadline=deadline, stop=stop, settings=self._pip,
         )  # fmt: skip
 
     def run(self, work: Work, *, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
@@ -92,6 +94,10 @@ class ProcessSandbox:
         for entry in self._runs.iterdir() if self._runs.is_dir() else []:
             if entry != self._in_use:
                 shutil.rmtree(entry, ignore_errors=True)
+
+    def roots(self) -> list[int]:
+        """The launcher is the agent's own child."""
+        return []
 
     def idle(self) -> None:
         """Nothing to do: the launcher of the last script, which has the libraries in memory, is still there."""
@@ -184,7 +190,9 @@ class ProcessSandbox:
             size, digest = take_file(folder, work.output_name, work.output, work.output_bytes)
         except BadOutput as error:
             return Outcome("output", str(error), 0, seconds=seconds)
-        return Outcome(exit_code=0, size=size, sha256=digest, seconds=seconds)
+        outputs = Outputs(work)
+        outputs.take_from_folder(folder)
+        return Outcome(exit_code=0, size=size, sha256=digest, seconds=seconds, outputs=outputs.taken, notes=outputs.notes)
 
     def _environment(self) -> dict[str, str]:
         """The launcher's; each script gets its own on top."""
@@ -195,6 +203,7 @@ class ProcessSandbox:
         return {
             **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
             **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), threads),
+            "CUDA_VISIBLE_DEVICES": self._limits.gpu or "",
             "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "GRIDX_THREADS": threads, "GRIDX_PARENT": str(os.getpid()),
             "GRIDX_RLIMITS": json.dumps(rlimits),
         }  # fmt: skip

@@ -1,5 +1,6 @@
 """A container that stays between a job's subtasks: its launcher has the libraries in memory, and forks a fresh child for each script."""
 
+import contextlib
 import logging
 import shutil
 import socket
@@ -23,6 +24,7 @@ from gridx_worker.sandbox.container import MB, find_differences
 from gridx_worker.sandbox.docker_api import BlockStream, forgiving
 from gridx_worker.sandbox.launch import Ended, Launcher, LauncherEnded, follow
 from gridx_worker.sandbox.output import BadOutput, copy_capped, describe_exit, missing, out_of_memory, out_of_time
+from gridx_worker.sandbox.outputs import FOLDER, Outputs
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +131,13 @@ class WarmContainer:
             size, digest = self._read_archive(f"{folder}/{work.output_name}", work)
         except BadOutput as error:
             return replace(outcome, kind="output", reason=str(error))
-        return replace(outcome, size=size, sha256=digest)
+        outputs = Outputs(work)
+        if work.outputs is not None:
+            with contextlib.suppress(NotFound):
+                blocks, _ = self._container.get_archive(f"{folder}/{FOLDER}", chunk_size=MB)
+                with tarfile.open(fileobj=cast(Any, BlockStream(blocks)), mode="r|") as archive:
+                    outputs.take_from_archive(archive)
+        return replace(outcome, size=size, sha256=digest, outputs=outputs.taken, notes=outputs.notes)
 
     def _read_archive(self, path: str, work: Work) -> tuple[int, str]:
         try:

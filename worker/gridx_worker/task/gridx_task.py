@@ -19,10 +19,15 @@ from typing import Any
 GLOBAL_MODEL = Path("global_model.pth")
 SCHEMA = Path("schema.json")
 OUTPUT = Path("model.pth")
+CHECKPOINT = Path("checkpoint.pth")
+SKELETON = "skeleton"
+KEPT_CHECKPOINTS = 2
 MAX_EXTRA_METRICS = 32
 
 _folder = Path.cwd()
 _reference: dict[str, dict[str, Any]] = {}
+_sealed: list[Path] = []
+_count = 0
 
 
 def hyperparameters() -> dict[str, Any]:
@@ -86,13 +91,33 @@ def proximal_term(model: Any, mu: float | None = None) -> Any:
 
 
 def save_checkpoint(state: Any) -> None:
-    """Saves `state` (a model or its state_dict) as model.pth, whole or not at all: a run that is cut short never leaves half a file."""
+    """Saves `state` whole or not at all: a run that is cut short never leaves half a file.
+
+    In synchronous training `state` may hold tensors, numbers and texts in dicts, lists and tuples, such as the state_dicts of a model and
+    an optimiser; rank 0's is sealed and kept by the server, and `load_checkpoint` finds it when training has to start again. The other
+    ranks' calls do nothing. Otherwise `state` is a model or its state_dict, and becomes model.pth.
+    """
     import torch
 
     weights = state.state_dict() if hasattr(state, "state_dict") else state
+    if os.environ.get("GRIDX_MODE") == "ddp":
+        if os.environ.get("RANK", "0") == "0":
+            _seal(weights)
+        return
     partial = _folder / (OUTPUT.name + ".partial")
     torch.save(weights, partial)
     partial.replace(_folder / OUTPUT)
+
+
+def load_checkpoint() -> Any:
+    """What `save_checkpoint` was last given, on any rank, when synchronous training starts again; None at the first start."""
+    path = _folder / CHECKPOINT
+    if not path.exists():
+        return None
+    import torch
+
+    tensors = torch.load(path, map_location="cpu", weights_only=True)
+    return _rebuild(json.loads(bytes(tensors.pop(SKELETON).tolist())), tensors)
 
 
 def emit(event: dict[str, Any]) -> None:
@@ -114,6 +139,54 @@ def _global_weights() -> dict[str, Any] | None:
 
         _reference[str(path)] = torch.load(path, map_location="cpu", weights_only=True)
     return _reference.get(str(path))
+
+
+def _seal(state: Any) -> None:
+    """Writes a checkpoint as a flat dict of tensors, which the server can check, and tells the agent of it. The last two files stay."""
+    import torch
+
+    global _count  # noqa: PLW0603 - a script has one helper
+    tensors: dict[str, Any] = {}
+    skeleton = json.dumps(_take_apart(state, tensors)).encode()
+    tensors[SKELETON] = torch.tensor(list(skeleton), dtype=torch.uint8)
+    _count += 1
+    path = _folder / f"checkpoint-{_count}.pth"
+    partial = path.with_suffix(".partial")
+    torch.save(tensors, partial)
+    partial.replace(path)
+    _sealed.append(path)
+    while len(_sealed) > KEPT_CHECKPOINTS:
+        _sealed.pop(0).unlink(missing_ok=True)
+    emit({"event": "checkpoint", "number": _count})
+
+
+def _take_apart(value: Any, tensors: dict[str, Any]) -> Any:
+    """What stands between the tensors, as JSON. A tensor becomes its name in `tensors`."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        name = f"t{len(tensors)}"
+        tensors[name] = value.detach().to("cpu").contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {"dict": [[_take_apart(key, tensors), _take_apart(item, tensors)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"tuple" if isinstance(value, tuple) else "list": [_take_apart(item, tensors) for item in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    raise TypeError(f"a checkpoint holds tensors, numbers, texts, dicts, lists and tuples, no {type(value).__name__}")
+
+
+def _rebuild(part: dict[str, Any], tensors: dict[str, Any]) -> Any:
+    kind, inner = next(iter(part.items()))
+    if kind == "tensor":
+        return tensors[inner]
+    if kind == "dict":
+        return {_rebuild(key, tensors): _rebuild(item, tensors) for key, item in inner}
+    if kind in ("list", "tuple"):
+        items = [_rebuild(item, tensors) for item in inner]
+        return tuple(items) if kind == "tuple" else items
+    return inner
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,1 @@
+"""`gridx-worker doctor`: whether this machine can be lent, and how fast it trains."""
