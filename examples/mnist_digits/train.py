@@ -1,6 +1,6 @@
 """Handwritten digits with the two-layer network of McMahan et al. (2017). Reads data.csv, writes model.pth.
 
-Shows argparse (a job's `arguments` arrive as its command line) and `evaluate`, which Grid-X does not call yet.
+Shows argparse (a job's `arguments` arrive as its command line) and `evaluate`, which scores each round's model on held-out rows.
 """
 
 import argparse

@@ -95,6 +95,7 @@ ROUTES: dict[tuple[str, str], Who] = {
     ("POST", "/agent/request_task"): "agent",
     ("POST", "/agent/metrics"): "agent",
     ("POST", "/agent/logs"): "agent",
+    ("POST", "/agent/output_url"): "agent",
     ("POST", "/agent/upload_url"): "agent",
     ("POST", "/agent/upload_result"): "agent",
     ("POST", "/agent/complete_task"): "agent",
@@ -180,6 +181,7 @@ def make_scene(world: World) -> Scene:
         "POST /agent/request_task": {"json": {}},
         "POST /agent/metrics": {"json": of_task | {"points": [{"seq": 0, "loss": 0.5}]}},
         "POST /agent/logs": {"json": of_task | {"offset": 0, "text": "hello"}},
+        "POST /agent/output_url": {"json": of_task | {"name": "x", "size": 10, "sha256": "0" * 64}},
         "POST /agent/upload_url": {"json": of_task | {"size": 10}},
         "POST /agent/upload_result": {
             "params": {"task_id": task["task_id"]},

@@ -15,7 +15,7 @@ import httpx
 import psutil
 
 BIN = Path(sys.executable).parent
-QUICK = {"GRIDX_LEASE_S": "6", "GRIDX_SWEEP_S": "0.5", "GRIDX_HEARTBEAT_S": "0.5", "GRIDX_POLL_S": "0.2"}
+QUICK = {"GRIDX_LEASE_S": "6", "GRIDX_SWEEP_S": "0.5", "GRIDX_HEARTBEAT_S": "0.5", "GRIDX_POLL_S": "0.2", "GRIDX_ORCHESTRATOR_PORT": "0"}
 ENDS = ("COMPLETED", "FAILED", "CANCELLED")
 _LOOK_EVERY_S = 0.05
 T = TypeVar("T")
@@ -39,6 +39,8 @@ class Platform:
     home: Path
     database_url: str = ""
     port: int = 0
+    settings: dict[str, str] = field(default_factory=dict[str, str])
+    """Further settings of everything it starts."""
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list["subprocess.Popen[bytes]"])
     server: "subprocess.Popen[bytes] | None" = None
 
@@ -63,7 +65,7 @@ class Platform:
 
     def run(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRIDX_", "WORKER_"))}
-        env = kept | QUICK | {"GRIDX_HOME": str(self.home), "DATABASE_URL": self.database_url, "JWT_SECRET_KEY": ""}
+        env = kept | QUICK | self.settings | {"GRIDX_HOME": str(self.home), "DATABASE_URL": self.database_url, "JWT_SECRET_KEY": ""}
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / f"{name}.log").open("ab") as log:
             process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -161,19 +163,20 @@ class AgentProcess:
     seller: User
     sandbox: str
     key: str
+    options: tuple[str, ...] = ()
     process: "subprocess.Popen[bytes] | None" = None
 
     @classmethod
-    def start_new(cls, platform: Platform, name: str, sandbox: str = "process") -> "AgentProcess":
+    def start_new(cls, platform: Platform, name: str, sandbox: str = "process", *options: str) -> "AgentProcess":
         seller = User.register(platform, f"{name}@sellers.example.com", "seller")
         key = seller.call("POST", "/agent/keys", json={"label": name}).json()["key"]
-        agent = cls(platform, name, seller, sandbox, key)
+        agent = cls(platform, name, seller, sandbox, key, options)
         agent.start()
         return agent
 
     def start(self) -> None:
         command = [str(BIN / "gridx-worker"), "run", "--server", self.platform.url, "--key", self.key, "--name", self.name]
-        command += ["--sandbox", self.sandbox, "--state-dir", str(self.platform.home / "agents" / self.name)]
+        command += ["--sandbox", self.sandbox, "--state-dir", str(self.platform.home / "agents" / self.name), *self.options]
         if self.sandbox == "process":
             command += ["--python", sys.executable]
         self.process = self.platform.run(self.name, command)

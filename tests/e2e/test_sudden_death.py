@@ -1,6 +1,7 @@
 """kill -9 of each process in the middle of a job: it ends right after a restart, paid once, the ledger clean."""
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import psutil
 import pytest
 import torch
 
-from tests.e2e.platform import AgentProcess, Platform, User, until
+from tests.e2e.platform import QUICK, AgentProcess, Platform, User, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -113,3 +114,20 @@ class TestKill:
         playing.ends_well()
         assert playing.agents[0].seller.credits() == 100
         assert playing.agents[1].seller.credits() == 106
+
+    def test_a_server_that_is_away_for_longer_than_the_lease_throws_no_work_away(
+        self, platform: Platform, scene: Callable[[Platform], Scene]
+    ) -> None:
+        playing = scene(platform)
+        before = {subtask["id"]: subtask["agent_id"] for subtask in playing.subtasks() if subtask["epoch"] is not None}
+        assert platform.server is not None
+        platform.server.kill()
+        platform.server.wait(10)
+        back_at = time.monotonic() + 1.5 * float(QUICK["GRIDX_LEASE_S"])
+        playing.go()  # both end their training while nobody listens
+        until(lambda: time.monotonic() > back_at, 60, "the leases are over")
+        platform.start()
+        playing.ends_well()
+        first_round = playing.buyer.call("GET", f"/jobs/{playing.job_id}", params={"round": 1}).json()["subtasks"]
+        kept = {subtask["id"]: (subtask["agent_id"], subtask["attempt"]) for subtask in first_round if subtask["id"] in before}
+        assert kept == {number: (agent, 1) for number, agent in before.items()}, "each in its first attempt, by who had begun it"

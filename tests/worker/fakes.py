@@ -55,6 +55,7 @@ class FakeServer:
                 {"agent_id": call.json["agent_id"], "token": "token-1", "heartbeat_s": 0.05, "poll_s": 0.05},
             ),
             "/agent/heartbeat": lambda call: (200, {"heartbeat_s": 0.05, "poll_s": 0.05}),
+            "/agent/profile": lambda call: (200, {"earned": 3, "accepted": 3}),
             "/agent/request_task": self._next_task,
             "/agent/metrics": lambda call: (200, {"stored": len(call.json["points"])}),
             "/agent/logs": lambda call: (200, {"offset": call.json["offset"] + len(call.json["text"].encode())}),
@@ -149,6 +150,9 @@ class ScriptedSandbox:
         self.works.append(work)
         self.inputs.append({path.name: path.read_bytes() for path in work.input.iterdir()})
         return self.script(work, on_output, stop)
+
+    def why_unwell(self) -> str | None:
+        return None
 
     def roots(self) -> list[int]:
         return []

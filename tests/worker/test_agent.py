@@ -6,6 +6,9 @@ import pytest
 
 from gridx_worker.agent import Agent, CannotRun
 from gridx_worker.config import Config
+from gridx_worker.controls import WorkingHours
+from gridx_worker.doctor import report
+from gridx_worker.doctor.report import Check, Findings
 from gridx_worker.sandbox.base import Outcome, StopSwitch, Work
 from gridx_worker.state import Identity, State
 from tests.worker.fakes import WAIT_S, FakeServer, ScriptedSandbox, run_until_stopped, write_output
@@ -256,3 +259,26 @@ class TestShutDown:
         agent.agent.shut_down()
         agent.join()
         assert agent.error is None
+
+
+class TestStanding:
+    def test_says_what_it_takes_and_what_the_doctor_found(self, start: Start, server: FakeServer, make_config: Callable[..., Config]) -> None:
+        report.save(Findings([Check("disk", "full", "make room")], 1234.0), make_config().state_dir)
+        start(accepts="recipes")
+        said = server.wait_for("/agent/profile").json
+        assert (said["accepts"], said["paused"], said["doctor"]["score"]) == ("recipes", None, 1234.0)
+        assert server.of("/agent/register")[0].json["profile"]["accepts"] == "recipes"
+        assert server.wait_for("/agent/request_task").json["accept"] == "recipes"
+
+    def test_outside_its_hours_it_says_so_and_asks_for_nothing(self, start: Start, server: FakeServer) -> None:
+        server.add_task()
+        start(hours=WorkingHours("never", ((0, 0),)))
+        assert "working hours are never" in server.wait_for("/agent/profile", lambda call: call.json["paused"] is not None).json["paused"]
+        server.wait_for("/agent/heartbeat", count=3)
+        assert server.of("/agent/request_task") == []
+
+    def test_a_server_that_does_not_know_the_call_is_no_trouble(self, start: Start, server: FakeServer) -> None:
+        del server.routes["/agent/profile"]
+        server.add_task()
+        start()
+        server.wait_for("/agent/complete_task")

@@ -48,7 +48,13 @@ class TestInstall:
         unit = service.unit_path("lab")
         text = unit.read_text()
         [command] = [line for line in text.splitlines() if line.startswith("ExecStart=")]
-        for part in ("run --server https://grid.example --name lab", "--cpus 2.0", "--hours 'Mon-Fri 18:00-8:00'", "--accept recipes", "--gpu 0"):
+        for part in (
+            "run --server https://grid.example --name lab",
+            "--cpus 2.0",
+            "--hours 'Mon-Fri 18:00-8:00'",
+            "--accept recipes",
+            "--gpu 0",
+        ):
             assert part in command
         assert "--only-when-idle" in command
         assert "Restart=always" in text
@@ -62,7 +68,9 @@ class TestInstall:
             checked = subprocess.run([analyse, "verify", "--user", str(unit)], capture_output=True, text=True, check=False)
             assert [line for line in checked.stderr.splitlines() if "gridx-worker-lab" in line] == []
 
-    def test_without_systemd_it_says_what_to_do(self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_without_systemd_it_says_what_to_do(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         monkeypatch.setenv("PATH", str(home))
         assert gridx_worker("install", "--name", "lab") == 1
         assert "@reboot" in capsys.readouterr().err

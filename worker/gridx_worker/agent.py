@@ -7,7 +7,9 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
+from typing import Protocol
 
 from rich.console import Console
 
@@ -37,6 +39,18 @@ UNREGISTERED = (
 FOREVER_S = 10.0 * 365 * 86400
 
 
+class Lanes(Protocol):
+    """The agent's slots for ranks of synchronous training (ddp/lanes.py). `finish`: take no more; `end`: give up what is in hand."""
+
+    def start(self, client: Client, on_unauthorized: Callable[[Unauthorized], None], paused: Callable[[], str | None]) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class CannotRun(Exception):
     """The agent has to end with exit code 1; the message says what to do."""
 
@@ -45,9 +59,17 @@ class Agent:
     """One registered machine. run() blocks until the agent is stopped; shut_down() may come from any thread or signal handler."""
 
     def __init__(
-        self, config: Config, sandbox: Sandbox, state: State, *, client: Client | None = None, console: Console | None = None
+        self,
+        config: Config,
+        sandbox: Sandbox,
+        state: State,
+        *,
+        client: Client | None = None,
+        console: Console | None = None,
+        lanes: Lanes | None = None,
     ) -> None:
         self._config, self._sandbox, self._state = config, sandbox, state
+        self._lanes = lanes
         self._stop = threading.Event()
         self._answers: queue.SimpleQueue[TaskReply | Exception] = queue.SimpleQueue()
         self._client = client or Client(config.server, stop=self._stop)
@@ -85,12 +107,16 @@ class Agent:
             self._display.open()
             self._standing.tell(None, at_once=True)
             self._sandbox.idle()
+            if self._lanes:
+                self._lanes.start(self._client, self._unauthorized, self._gate.why_closed)
             while not self._stop.is_set():
                 self._one_turn()
             if self._end:
                 raise self._end
         finally:
             self._stop.set()
+            if self._lanes:
+                self._lanes.stop()
             self._display.close()
             if self._heartbeat.running:
                 self._heartbeat.stop()
@@ -101,8 +127,13 @@ class Agent:
         if not self._stop.is_set():
             self._stop.set()
             self._answers.put(Unreachable("told to stop"))
+            if self._lanes:
+                self._lanes.finish()
             log.info("stopping after the current attempt; a second signal ends it now")
-        elif current := self._current:
+            return
+        if self._lanes:
+            self._lanes.end()
+        if current := self._current:
             current.stop.throw("shutdown", "the agent was told to stop")
 
     def handle_signals(self) -> None:
@@ -116,6 +147,8 @@ class Agent:
 
     def _one_turn(self) -> None:
         paused = self._gate.why_closed()
+        if self._troubles and not paused:
+            paused = self._sandbox.why_unwell()  # such as Docker being restarted: taking work would only spend its tries
         self._standing.tell(paused)
         if paused:
             self._stop.wait(_jitter(PAUSED_S))

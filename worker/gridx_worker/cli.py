@@ -12,7 +12,7 @@ import docker.errors
 from rich.console import Console
 
 from gridx_worker import __version__, logs, service
-from gridx_worker.agent import Agent, CannotRun
+from gridx_worker.agent import Agent, CannotRun, Lanes
 from gridx_worker.config import BadSetting, Config, build_config, default_name
 from gridx_worker.dependencies import read_pip_settings
 from gridx_worker.doctor.checks import examine
@@ -93,7 +93,8 @@ def run_agent(given: argparse.Namespace) -> int:
     config = build_config(given)
     state = State(config.state_dir)
     try:
-        agent = Agent(config, _sandbox(config, state), state, console=console)
+        sandbox = _sandbox(config, state)
+        agent = Agent(config, sandbox, state, console=console, lanes=_lanes(config, state))
         agent.handle_signals()
         agent.run()
     finally:
@@ -134,7 +135,10 @@ def run_doctor(given: argparse.Namespace) -> int:
 def run_install(given: argparse.Namespace) -> int:
     config = build_config(given)
     arguments = ["--server", config.server, "--name", config.name, "--state-dir", str(config.state_dir.parent), "--sandbox", config.sandbox]
-    for option in ("python", "cpus", "memory_mb", "disk_mb", "image", "pip_config", "packages", "gpu", "accept", "hours"):
+    for option in (
+        "python", "cpus", "memory_mb", "disk_mb", "image", "pip_config", "packages", "gpu", "accept", "hours",
+        "ddp_slots", "ddp_network", "ddp_address", "ddp_ports", "ddp_docker_network",
+    ):  # fmt: skip
         if (value := getattr(given, option)) is not None:
             arguments += [f"--{option.replace('_', '-')}", str(value)]
     arguments += ["--only-when-idle"] if given.only_when_idle else []
@@ -182,6 +186,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--packages", help="the only packages to install: a list, or a file that holds one (or WORKER_PACKAGES)")
     parser.add_argument("--accept", help="recipes: only jobs whose script is the server's own (or WORKER_ACCEPT; default all)")
     parser.add_argument("--hours", help="when to work, such as 'Mon-Fri 18:00-8:00, Sat-Sun' (or WORKER_HOURS; default always)")
+    parser.add_argument("--ddp-slots", help="ranks of synchronous training to run at the same time (or WORKER_DDP_SLOTS; default 0)")
+    parser.add_argument("--ddp-network", help="name of a network whose agents train together, between machines (or WORKER_DDP_NETWORK)")
+    parser.add_argument("--ddp-address", help="this machine's address in it (or WORKER_DDP_ADDRESS)")
+    parser.add_argument("--ddp-ports", help="ports that ranks may listen on (or WORKER_DDP_PORTS; default 29500-29563)")
+    parser.add_argument("--ddp-docker-network", help="Docker's network for ranks: host, or a name (or WORKER_DDP_DOCKER_NETWORK)")
     parser.add_argument("--only-when-idle", action="store_true", help="take work only while others use little of this machine")
 
 
@@ -207,6 +216,17 @@ def _sandbox(config: Config, state: State) -> Sandbox:
             raise
         _build(BuildOptions(ca=config.pip.cert), config.image)
     return sandbox
+
+
+def _lanes(config: Config, state: State) -> Lanes | None:
+    """The slots for ranks, where any are offered. Raises BadSetting when what they need is not installed."""
+    if config.ddp.slots == 0 or config.accepts == "recipes":
+        return None
+    try:
+        from gridx_worker.ddp.build import make_lanes  # brings grpc, the extra `ddp`
+    except ImportError as error:
+        raise BadSetting(f"--ddp-slots needs grpcio ({error}); install it with: pip install 'gridx-worker[ddp]'") from error
+    return make_lanes(config, state.folder)
 
 
 def _new_sandbox(config: Config) -> DockerSandbox | ProcessSandbox:

@@ -20,6 +20,8 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from gridx_protocol.messages import (
+    CheckpointRequest,
+    CheckpointUrlRequest,
     CompleteReply,
     CompleteRequest,
     ErrorBody,
@@ -34,6 +36,7 @@ from gridx_protocol.messages import (
     OutputUrlRequest,
     Profile,
     ProfileReply,
+    RankRequest,
     RegisterReply,
     RegisterRequest,
     TaskReply,
@@ -47,6 +50,12 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0
 BLOCK = 1024 * 1024
+PlaceRequest = UploadUrlRequest | OutputUrlRequest | CheckpointUrlRequest
+_PLACES: dict[type[PlaceRequest], str] = {
+    UploadUrlRequest: "agent/upload_url",
+    OutputUrlRequest: "agent/output_url",
+    CheckpointUrlRequest: "agent/checkpoint_url",
+}
 Reply = TypeVar("Reply", bound=Message)
 Result = TypeVar("Result")
 
@@ -118,6 +127,12 @@ class Client:
     def request_task(self, request: TaskRequest, *, until: float) -> TaskReply:
         return self._call("agent/request_task", request, TaskReply, until=until)
 
+    def request_rank(self, request: RankRequest, *, until: float) -> TaskReply:
+        return self._call("agent/request_rank", request, TaskReply, until=until)
+
+    def checkpoint(self, request: CheckpointRequest, *, until: float) -> None:
+        self._call("agent/checkpoint", request, Message, until=until, outlive_stop=True)
+
     def metrics(self, request: MetricsRequest, *, until: float) -> MetricsReply:
         return self._call("agent/metrics", request, MetricsReply, until=until, outlive_stop=True)
 
@@ -130,10 +145,10 @@ class Client:
     def fail(self, request: FailRequest, *, until: float) -> None:
         self._call("agent/fail_task", request, Message, until=until, outlive_stop=True)
 
-    def upload(self, request: UploadUrlRequest | OutputUrlRequest, path: Path, *, until: float, check: Callable[[], None]) -> None:
+    def upload(self, request: PlaceRequest, path: Path, *, until: float, check: Callable[[], None]) -> None:
         """Asks where to put the file and puts it there, as often as it takes. `check` may raise to break off."""
 
-        call = "agent/output_url" if isinstance(request, OutputUrlRequest) else "agent/upload_url"
+        call = _PLACES[type(request)]
 
         def once() -> None:
             check()

@@ -5,11 +5,12 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from gridx_worker.controls import MOST_BUSY, WorkingHours, parse_hours
+from gridx_worker.ddp.offer import BadOffer, Offer, read_offer
 from gridx_worker.dependencies import PipSettings, read_allowed, read_pip_settings
 from gridx_worker.images import IMAGE
 from gridx_worker.sandbox.base import ProviderLimits
@@ -47,6 +48,10 @@ class Config:
     most_busy: float | None = None
     """Share of the cores that others may use while the agent asks for work; None: it does not look."""
     disk_bytes: int | None = None
+    ddp: Offer = field(default_factory=Offer)
+    """What is offered for ranks of synchronous training."""
+    ddp_certificate: Path | None = None
+    """PEM of the certificates to trust when the orchestrator uses TLS; None: the system's."""
 
 
 def build_config(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Config:
@@ -85,6 +90,8 @@ def build_config(arguments: argparse.Namespace, environment: Mapping[str, str] =
         hours=_hours(arguments.hours or environment.get("WORKER_HOURS")),
         most_busy=_most_busy(arguments.only_when_idle, environment),
         disk_bytes=int(disk_mb) * 1024**2 if disk_mb else None,
+        ddp=_ddp(arguments, environment),
+        ddp_certificate=Path(environment["WORKER_DDP_CERT"]).expanduser() if environment.get("WORKER_DDP_CERT") else None,
     )
 
 
@@ -129,6 +136,13 @@ def _most_busy(given: bool, environment: Mapping[str, str]) -> float | None:
         return None
     percent = _number(None, environment, "WORKER_IDLE_PERCENT", MOST_BUSY * 100)
     return min(percent, 100.0) / 100
+
+
+def _ddp(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Offer:
+    try:
+        return read_offer(arguments, environment, arguments.sandbox)
+    except BadOffer as error:
+        raise BadSetting(str(error)) from error
 
 
 def _gpu(text: str | None) -> str | None:

@@ -32,7 +32,7 @@ class WorkingHours:
         return any((minute - begin) % WEEK_MINUTES < length for begin, length in self.spans)
 
     def opens_at(self, now: datetime) -> datetime:
-        """The next minute at which it is open."""
+        """The next minute at which it opens."""
         begun = now.replace(second=0, microsecond=0)
         minute = now.weekday() * 1440 + now.hour * 60 + now.minute
         return begun + timedelta(minutes=min((begin - minute) % WEEK_MINUTES for begin, _ in self.spans))
@@ -96,7 +96,7 @@ class Gate:
         hours: WorkingHours | None,
         most_busy: float | None,
         load: Load,
-        now: Callable[[], datetime] = datetime.now,
+        now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
     ) -> None:
         self._hours, self._most_busy, self._load, self._now = hours, most_busy, load, now
 

@@ -48,6 +48,7 @@ class Runner:
         self._attempts = folder / "attempts"
         self.cache = Cache(folder / "cache", cap_bytes=cache_bytes)
         self._on_phase = on_phase
+        self.make_reporter: Callable[..., Reporter] = Reporter
         shutil.rmtree(self._attempts, ignore_errors=True)  # of a killed agent; the server hands the same attempt out again
 
     def run(self, task: TaskReply, current: Current) -> str:
@@ -136,7 +137,7 @@ class Runner:
 
     def _train(self, task: TaskReply, current: Current, work: Work, mark: str) -> tuple[Outcome, Reporter]:
         self._enter(current, "STARTING")
-        reporter = Reporter(
+        reporter = self.make_reporter(
             self._client, current, mark=mark, log_bytes=task.limits.log_bytes, epochs=_epochs(task), deadline=work.deadline,
             on_started=lambda: self._note(current, "TRAINING"),
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """What an agent keeps on disk between runs: its identity, and the lock that lets only one process be it."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -35,8 +36,9 @@ class State:
         except OSError as error:
             os.close(self._lock)
             raise AlreadyRunning(f"an agent runs from {folder} already; stop it, or give this one another --name") from error
-        os.ftruncate(self._lock, 0)
-        os.write(self._lock, str(os.getpid()).encode())  # for `gridx-worker stop`
+        with contextlib.suppress(OSError):  # a full disk keeps no agent from its work
+            os.ftruncate(self._lock, 0)
+            os.write(self._lock, str(os.getpid()).encode())  # for `gridx-worker stop`
 
     def load(self, *, server: str) -> Identity | None:
         """The saved identity for this server; None when there is none or the file is damaged."""

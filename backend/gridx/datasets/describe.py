@@ -29,7 +29,7 @@ def describe(source: Path, scan: CsvScan, out: Path) -> None:
     columns = [_Column() for _ in names]
     rows = max(1, min(_ROWS_AT_ONCE, _FIELDS_AT_ONCE // len(names)))
     others: set[int] = set()  # columns that pandas reads as something else than numbers, in whatever piece
-    for piece in pd.read_csv(source, sep=scan.delimiter, chunksize=rows, encoding="utf-8-sig", float_precision="round_trip", low_memory=False):
+    for piece in pd.read_csv(source, sep=scan.delimiter, chunksize=rows, encoding="utf-8-sig", low_memory=False):
         for place, column in enumerate(columns):
             values = piece.iloc[:, place]
             if place in others or values.dtype.kind not in "iuf":

@@ -129,7 +129,14 @@ def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
 
 
 def _wishes(agent: AgentActor, warm_job_ids: Sequence[int], now: datetime) -> dict[str, Any]:
-    return {"warm": list(warm_job_ids), "ram": agent.ram_bytes, "gpus": agent.gpu_count, "vram": agent.vram_bytes, "now": now, "accepts": agent.accepts}
+    return {
+        "warm": list(warm_job_ids),
+        "ram": agent.ram_bytes,
+        "gpus": agent.gpu_count,
+        "vram": agent.vram_bytes,
+        "now": now,
+        "accepts": agent.accepts,
+    }
 
 
 def _pick(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import exists, func, insert, select
+from sqlalchemy import ColumnElement, exists, func, insert, select
 from sqlalchemy.orm import Session
 
 from gridx.agents import service as agents
@@ -113,8 +113,13 @@ def all_places(session: Session, job: Job, now: datetime, offline_after_s: float
 
 def offered(session: Session, now: datetime, offline_after_s: float) -> int:
     """Slots of all agents online, whatever a job needs."""
-    asks = Agent.ddp_asked_at > now - timedelta(seconds=ASKED_S)
-    return session.scalar(select(func.sum(Agent.ddp_slots)).where(agents.is_online(now, offline_after_s), asks)) or 0
+    return session.scalar(select(func.sum(Agent.ddp_slots)).where(agents.is_online(now, offline_after_s), _offers(now))) or 0
+
+
+def _offers(now: datetime) -> ColumnElement[bool]:
+    """Whether an agent asks for ranks, or is at work on one."""
+    at_work = exists().where(Attempt.agent_id == Agent.id, Attempt.status == "RUNNING", Attempt.slot > 0)
+    return (Agent.ddp_asked_at > now - timedelta(seconds=ASKED_S)) | at_work
 
 
 def _places(session: Session, job: Job, now: datetime, offline_after_s: float, taken: dict[str, set[int]]) -> dict[str, list[Place]]:
@@ -128,7 +133,7 @@ def _places(session: Session, job: Job, now: datetime, offline_after_s: float, t
         select(Agent)
         .where(
             agents.is_online(now, offline_after_s),
-            Agent.ddp_asked_at > now - timedelta(seconds=ASKED_S),
+            _offers(now),
             Agent.ram_bytes >= job.needs_ram_bytes,
             Agent.gpu_count >= job.needs_gpus,
             Agent.vram_bytes >= job.needs_vram_bytes,

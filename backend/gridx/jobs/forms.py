@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from gridx.core.errors import Invalid
 from gridx.core.http import describe
 from gridx.datasets.receive import Form, ReceivedFile
-from gridx.jobs.schemas import JobOptions
+from gridx.jobs.options import JobOptions
 from gridx.jobs.scripts import MAX_REQUIREMENTS_BYTES, MAX_SCRIPT_BYTES
 
 _JSON_FIELDS = ("hyperparameters", "needs", "strategy_options", "partitioner_options", "early_stopping")

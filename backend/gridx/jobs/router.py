@@ -23,6 +23,7 @@ from gridx.jobs import artifacts, service, views
 from gridx.jobs import card as cards
 from gridx.jobs.deps import CatalogueDep
 from gridx.jobs.forms import FILE_LIMITS, UPLOAD_SCHEMA, read_upload
+from gridx.jobs.options import JobRequest
 from gridx.jobs.recipes.orders import order_of
 from gridx.jobs.rules import check_options
 from gridx.jobs.schemas import (
@@ -30,7 +31,6 @@ from gridx.jobs.schemas import (
     ArtifactView,
     DownloadView,
     JobCreated,
-    JobRequest,
     JobSummary,
     JobView,
     LogList,

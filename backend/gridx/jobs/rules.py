@@ -8,7 +8,7 @@ from gridx.aggregation.strategies.options import OPTIONS as STRATEGY_OPTIONS
 from gridx.aggregation.strategies.options import parse_options
 from gridx.core.errors import Invalid
 from gridx.datasets import partitioner_options
-from gridx.jobs.schemas import JobOptions
+from gridx.jobs.options import JobOptions
 
 
 def price_of(options: JobOptions) -> tuple[int, int]:

@@ -27,8 +27,8 @@ from gridx.datasets import service as datasets
 from gridx.datasets.models import Dataset
 from gridx.jobs import gangs
 from gridx.jobs.models import Attempt, Job, Round
+from gridx.jobs.options import JobOptions
 from gridx.jobs.rules import check_options, chunks_per_round, price_of
-from gridx.jobs.schemas import JobOptions
 from gridx.jobs.scripts import ScriptRefused, check_requirements, check_script, has_evaluate, strategy_hints
 from gridx.jobs.states import JOB_ENDS, lock_job, record
 from gridx.ledger import accounts as ledger_accounts

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from gridx.datasets.models import Dataset
 from gridx.jobs.models import Attempt, AttemptLog, Job, JobEvent, Metric, Round, Subtask
+from gridx.jobs.options import EarlyStopping
 from gridx.jobs.schemas import (
     AgentResult,
     AttemptView,
-    EarlyStopping,
     EvaluationView,
     EventView,
     JobSummary,

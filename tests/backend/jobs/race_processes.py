@@ -15,7 +15,7 @@ from gridx.core.db import Database
 from gridx.core.errors import GridxError
 from gridx.core.settings import Settings
 from gridx.jobs import claims, dispatch, service
-from gridx.jobs.schemas import JobOptions
+from gridx.jobs.options import JobOptions
 from gridx.jobs.service import Submission
 from gridx.storage.local import LocalStore
 from gridx_protocol import CompleteRequest

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from gridx_worker.dependencies import PipSettings
 from gridx_worker.sandbox.base import ProviderLimits, SandboxUnavailable
-from gridx_worker.sandbox.container import LABEL, find_problems, is_leftover, make_labels, tmpfs_volume_options
+from gridx_worker.sandbox.container import LABEL, find_differences, find_problems, is_leftover, make_labels, tmpfs_volume_options
 from gridx_worker.sandbox.docker import DockerSandbox, ImageMissing
 from gridx_worker.sandbox.docker_pip import pip_options
 from tests.worker.sandbox.conftest import LIMITS, MB, Bench
@@ -171,6 +172,28 @@ class TestPreflight:
         assert {"numpy", "pandas", "scikit-learn"} <= info.versions.keys()
         assert info.image_id is not None
         assert info.image_id.startswith("sha256:")
+
+
+class TestGpu:
+    def test_an_attempt_gets_the_one_that_was_offered_and_no_other(
+        self, docker_sandbox: DockerSandbox, client: docker.DockerClient, sandbox_image: str, tmp_path: Path
+    ) -> None:
+        """No GPU is needed for that: the container is created, looked at as always, and never started."""
+        limits = replace(LIMITS, gpu="1")
+        (tmp_path / "task").mkdir()
+        sandbox = DockerSandbox(client, agent_id="a", folder=tmp_path, limits=limits, image=sandbox_image)
+        asked = sandbox._settings(sandbox_image, "gridx-gpu-test", tmp_path, None, 60)  # pyright: ignore[reportPrivateUsage]
+        without = docker_sandbox._settings(sandbox_image, "gridx-gpu-test", tmp_path, None, 60)  # pyright: ignore[reportPrivateUsage]
+        container = sandbox._create("gridx-gpu-test", asked)  # pyright: ignore[reportPrivateUsage]
+        try:
+            container.reload()
+            [request] = container.attrs["HostConfig"]["DeviceRequests"]
+            assert (request["DeviceIDs"], request["Capabilities"], request["Count"]) == (["1"], [["gpu"]], 0)
+            assert find_differences(container.attrs, asked) == []
+            assert any("devices" in words for words in find_differences(container.attrs, without))
+        finally:
+            container.remove(force=True, v=True)
+            client.volumes.get("gridx-gpu-test").remove(force=True)
 
 
 class TestIsLeftover:

@@ -43,7 +43,7 @@ class OutOfPatience(Exception):
 class Access:
     """How a worker shows who it is. Empty where the orchestrator knows no accounts."""
 
-    token: str = ""
+    token: Callable[[], str] = str
     task_id: int = 0
     lease_token: str = ""
 
@@ -189,7 +189,8 @@ class Rendezvous:
 
     def _once(self, method: Any, request: Any, seconds: float) -> Any:
         """Raises Lost when a repetition may help, Refused when not."""
-        metadata = (("authorization", f"Bearer {self._access.token}"),) if self._access.token else ()
+        token = self._access.token()
+        metadata = (("authorization", f"Bearer {token}"),) if token else ()
         try:
             return method(request, timeout=seconds, metadata=metadata)
         except grpc.RpcError as error:

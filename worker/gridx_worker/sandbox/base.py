@@ -96,7 +96,7 @@ class Work:
     input: Path
     """Folder of read-only inputs: train.py, data.csv, perhaps global_model.pth and schema.json. All are linked into the script's folder."""
     output_name: str
-    """The file the script must leave behind: model.pth, or evaluation.json."""
+    """The file the script must leave behind: model.pth, or evaluation.json; empty for a rank other than 0, which leaves none."""
     output: Path
     """Where the sandbox puts that file, mode 0600."""
     output_bytes: int
@@ -175,6 +175,10 @@ class Sandbox(Protocol):
 
         Raises SandboxUnavailable when the machine itself fails. Being told to stop is an Outcome with `stopped` set.
         """
+        ...
+
+    def why_unwell(self) -> str | None:
+        """Why no attempt could run now, in words for the provider; None when one could."""
         ...
 
     def roots(self) -> list[int]:

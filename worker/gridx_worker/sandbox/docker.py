@@ -17,7 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import requests
 from docker import DockerClient
+from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import Mount
 
@@ -146,6 +148,13 @@ class DockerSandbox:
                 return warm.run(work, packages=packages, on_output=on_output, stop=stop)
             finally:
                 self._keep(key, warm)
+
+    def why_unwell(self) -> str | None:
+        try:
+            self._client.ping()
+        except (DockerException, requests.RequestException) as error:
+            return f"Docker does not answer: {(str(error).splitlines() or [''])[0][:120]}"
+        return None
 
     def roots(self) -> list[int]:
         """The first process of every container of Grid-X's, also of other agents'."""

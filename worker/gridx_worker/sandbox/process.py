@@ -95,6 +95,9 @@ class ProcessSandbox:
             if entry != self._in_use:
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def why_unwell(self) -> str | None:
+        return None
+
     def roots(self) -> list[int]:
         """The launcher is the agent's own child."""
         return []
@@ -186,6 +189,8 @@ class ProcessSandbox:
     def _finish(self, work: Work, folder: Path, code: int, seconds: float) -> Outcome:
         if code != 0:
             return describe_exit(code, seconds=seconds)
+        if not work.output_name:
+            return Outcome(exit_code=0, seconds=seconds)
         try:
             size, digest = take_file(folder, work.output_name, work.output, work.output_bytes)
         except BadOutput as error:

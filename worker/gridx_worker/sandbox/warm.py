@@ -94,7 +94,7 @@ class WarmContainer:
             forgiving(self._container.kill)  # the agent's own timer, or an order to stop: nothing inside can hold it up
             return Outcome(reason=stop.words, seconds=seconds, stopped=stop.reason) if stop.reason else out_of_time(seconds=seconds)
         outcome = self._judge(ended, seconds)
-        if outcome.kind is None:
+        if outcome.kind is None and work.output_name:
             outcome = self._take_output(f"{WORK}/{name}", work, outcome)
         self._forget(self._inputs / name)
         return outcome
@@ -123,7 +123,7 @@ class WarmContainer:
             raise SandboxUnavailable("the container was removed while the script ran") from error
         if state.get("OOMKilled"):
             return out_of_memory(self._limits.memory_bytes, int(state["ExitCode"]), seconds=seconds)
-        raise SandboxUnavailable(f"the container failed: {error}") from error
+        raise SandboxUnavailable(f"Docker ended the script's container, as when it is stopped or restarted ({error})") from error
 
     def _take_output(self, folder: str, work: Work, outcome: Outcome) -> Outcome:
         """Reads exactly the expected file. The script and all it started are dead; what they left there may be anything."""

@@ -12,8 +12,8 @@ from gridx.datasets import catalogue, preview
 from gridx.datasets import service as datasets
 from gridx.datasets.catalogue import Catalogue
 from gridx.datasets.models import Dataset
+from gridx.jobs.options import JobRequest
 from gridx.jobs.recipes import options as recipes
-from gridx.jobs.schemas import JobRequest
 from gridx.storage.base import ObjectStore
 
 _LOOKED_AT = 20

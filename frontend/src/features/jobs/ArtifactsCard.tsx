@@ -1,16 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Link } from "react-router";
 import { linkTo } from "@/shared/api/client";
 import type { Body } from "@/shared/api/types";
 import { bytes, plural } from "@/shared/format/numbers";
 import { plainName } from "@/shared/format/text";
+import { exact, parseTime } from "@/shared/format/times";
 import { Button, Card, QueryView } from "@/shared/ui";
 import styles from "./Job.module.css";
 import { artifactsQuery, type Job } from "./queries";
+import { trainOnPath } from "./RoundsCard";
 
 type Artifact = Body<"ArtifactView">;
 const FEW = 8;
-const ORDER = ["final_model", "script", "requirements", "global_model", "update"];
+/** A round's model, from which another job can start. */
+const ROUND_MODELS = new Set(["best_model", "global_model"]);
+const ORDER = ["final_model", "safetensors", "best_model", "output", "script", "schema", "requirements", "initial_model", "global_model", "update"];
 
 export function ArtifactsCard({ job }: { job: Job }) {
   const [isWhole, setIsWhole] = useState(false);
@@ -24,11 +29,21 @@ export function ArtifactsCard({ job }: { job: Job }) {
             <>
               <ul className={styles.files}>
                 {(isWhole ? sorted : sorted.slice(0, FEW)).map((item) => (
-                  <li key={`${item.kind}-${item.round}-${item.chunk}-${item.subtask_id}`}>
-                    <a href={linkTo(item.url)} download>
-                      {nameOf(item)}
-                    </a>
-                    <span title={item.sha256 ? `SHA-256 ${item.sha256}` : undefined}>{bytes(item.size)}</span>
+                  <li key={`${item.kind}-${item.round}-${item.chunk}-${item.subtask_id}-${item.filename}`}>
+                    <span className={styles.fileName}>
+                      <a href={linkTo(item.url)} download>
+                        {nameOf(item)}
+                      </a>
+                      {item.round && ROUND_MODELS.has(item.kind) ? (
+                        <>
+                          {" "}
+                          <Link to={trainOnPath(job.id, item.round)} aria-label={`Train on from round ${item.round}`}>
+                            train on
+                          </Link>
+                        </>
+                      ) : null}
+                    </span>
+                    <span title={factsOf(item)}>{bytes(item.size)}</span>
                   </li>
                 ))}
               </ul>
@@ -41,10 +56,26 @@ export function ArtifactsCard({ job }: { job: Job }) {
   );
 }
 
+/** Everything else that is known of a file, for those who look closely. */
+function factsOf(item: Artifact): string {
+  const facts = [item.epoch !== null && item.epoch !== undefined && `epoch ${item.epoch}`, item.created_at && exact(parseTime(item.created_at)), item.sha256 && `SHA-256 ${item.sha256}`];
+  return facts.filter(Boolean).join(", ");
+}
+
 function nameOf(item: Artifact): string {
   switch (item.kind) {
     case "final_model":
       return "Final model";
+    case "safetensors":
+      return "Final model as safetensors";
+    case "best_model":
+      return `Best model, round ${item.round}`;
+    case "initial_model":
+      return "Initial model";
+    case "output":
+      return `${plainName(item.filename)}, round ${item.round}, chunk ${item.chunk}${item.agent_id ? `, ${plainName(item.agent_id)}` : ""}`;
+    case "schema":
+      return "What is known of the columns (schema.json)";
     case "global_model":
       return `Global model, round ${item.round}`;
     case "update":

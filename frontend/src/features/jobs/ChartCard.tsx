@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { metric } from "@/shared/format/numbers";
 import { Card, LineChart, Loading } from "@/shared/ui";
+import { heldOutValue } from "./evaluation";
 import { seriesByEpoch, seriesByRound, type Measure } from "./chartSeries";
 import styles from "./Job.module.css";
 import { hasEnded, metricsQuery, resultsQuery, type Job } from "./queries";
@@ -19,8 +20,8 @@ const AXES = [
 export function ChartCard({ job, round }: { job: Job; round: number }) {
   const [chosen, setChosen] = useState<Measure | null>(null);
   const [axis, setAxis] = useState<"round" | "epoch" | null>(null);
-  const hasAccuracy = job.round_list.some((item) => item.mean_accuracy !== null) || job.subtasks.some((item) => item.accuracy !== null);
-  const hasLoss = job.round_list.some((item) => item.mean_loss !== null) || job.subtasks.some((item) => item.loss !== null);
+  const hasAccuracy = job.round_list.some((item) => item.mean_accuracy !== null || heldOutValue(item, "accuracy") !== null) || job.subtasks.some((item) => item.accuracy !== null);
+  const hasLoss = job.round_list.some((item) => item.mean_loss !== null || heldOutValue(item, "loss") !== null) || job.subtasks.some((item) => item.loss !== null);
   const measure = chosen ?? (hasAccuracy || !hasLoss ? "accuracy" : "loss");
   const done = job.round_list.filter((item) => item.closed_at).length;
   const shown = axis ?? (done > 1 ? "round" : "epoch");
@@ -42,7 +43,7 @@ export function ChartCard({ job, round }: { job: Job; round: number }) {
 function ByRound({ job, measure }: { job: Job; measure: Measure }) {
   const { data } = useQuery(resultsQuery(job.id, job.completed_subtasks, job.status));
   const perRound = data?.per_round;
-  const series = useMemo(() => seriesByRound(job.round_list, perRound ?? [], measure), [job.round_list, perRound, measure]);
+  const series = useMemo(() => seriesByRound(job.round_list, perRound ?? [], measure, job.best_round), [job.round_list, job.best_round, perRound, measure]);
   if (series.length === 0) return <Nothing job={job} measure={measure} />;
   return <LineChart label={`${measure} by round`} series={series} xLabel="Round" xDomain={[1, Math.max(2, job.rounds)]} faintName="each agent" format={metric} height={250} />;
 }
@@ -50,7 +51,7 @@ function ByRound({ job, measure }: { job: Job; measure: Measure }) {
 function ByEpoch({ job, round, measure }: { job: Job; round: number; measure: Measure }) {
   const isOver = hasEnded(job) || round < job.current_round;
   const query = useQuery(metricsQuery(job.id, round, isOver));
-  const series = useMemo(() => seriesByEpoch(query.data ?? [], measure), [query.data, measure]);
+  const series = useMemo(() => seriesByEpoch(query.data ?? [], measure, job.subtasks), [query.data, measure, job.subtasks]);
   if (query.isPending) return <Loading what="the metrics of this round" />;
   if (series.length === 0) return <Nothing job={job} measure={measure} />;
   return <LineChart label={`${measure} by epoch in round ${round}`} series={series} xLabel={`Round ${round}, epoch`} faintName="each chunk" format={metric} height={250} />;

@@ -6,6 +6,8 @@ import { strategyLabel } from "@/shared/learning/words";
 import { CodeBlock, PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
 import { ArtifactsCard } from "./ArtifactsCard";
 import { ChartCard } from "./ChartCard";
+import { ContributionsCard } from "./ContributionsCard";
+import { mainFigure } from "./evaluation";
 import styles from "./Job.module.css";
 import { JobActions } from "./JobActions";
 import { LogsCard } from "./LogsCard";
@@ -13,10 +15,12 @@ import { ModelCard } from "./ModelCard";
 import { leftInWords, secondsLeft } from "./progress";
 import { hasEnded, jobQuery, type Job } from "./queries";
 import { RoundsBar } from "./RoundsBar";
+import { RoundsCard } from "./RoundsCard";
 import { JobPill } from "./states";
 import { SettingsCard } from "./SettingsCard";
 import { SubtasksCard } from "./SubtasksCard";
 import { TimelineCard } from "./TimelineCard";
+import { Warnings } from "./Warnings";
 
 const numberOf = (text: string | null | undefined): number | null => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
@@ -59,16 +63,19 @@ function JobView({ job, shown }: { job: Job; shown: number }) {
       />
       <RoundsBar job={job} />
       <Why job={job} />
+      <Warnings job={job} />
       <Stack>
         <div className={styles.grid}>
           <ChartCard job={job} round={shown} />
           <ModelCard job={job} />
         </div>
         <SubtasksCard job={job} round={shown} />
+        <RoundsCard job={job} />
         <LogsCard job={job} />
         <div className={styles.halves}>
           <TimelineCard job={job} />
           <div className={styles.side}>
+            <ContributionsCard job={job} />
             <ArtifactsCard job={job} />
             <SettingsCard job={job} />
           </div>
@@ -104,7 +111,7 @@ function Why({ job }: { job: Job }) {
   const back = job.price - job.paid - job.held;
   const words =
     job.status === "COMPLETED"
-      ? `${plural(job.rounds, "round")} done; ${count(job.paid)} of ${count(job.price)} credits were paid${back > 0 ? `, ${count(back)} came back` : ""}.`
+      ? `${endInWords(job, done)}; ${count(job.paid)} of ${count(job.price)} credits were paid${back > 0 ? `, ${count(back)} came back` : ""}.`
       : job.status === "CANCELLED"
         ? `Cancelled after ${done} of ${plural(job.rounds, "round")}. ${sentence(job.reason ?? "")}`
         : `${sentence(job.waiting_for ?? "it goes on")}.`;
@@ -113,6 +120,13 @@ function Why({ job }: { job: Job }) {
       <Plain max={400}>{words}</Plain>
     </p>
   );
+}
+
+/** How many rounds it took, and which was best where held-out rows say so. */
+function endInWords(job: Job, done: number): string {
+  const rounds = done < job.rounds ? `Stopped early after ${done} of ${plural(job.rounds, "round")}, because the last ones brought nothing better` : `${plural(job.rounds, "round")} done`;
+  const best = job.round_list.find((round) => round.round === job.best_round);
+  return best && done > 1 ? `${rounds}; round ${best.round} was best on held-out rows, ${mainFigure(best)}` : rounds;
 }
 
 /** What went wrong, then the last line, which names the error, and below them all of it. */

@@ -5,6 +5,7 @@ import { plainName } from "@/shared/format/text";
 import { Card, CodeBlock, QueryView } from "@/shared/ui";
 import styles from "./Job.module.css";
 import { logsQuery, type Job, type Subtask } from "./queries";
+import { subtaskName } from "./states";
 
 /** What the scripts printed, one subtask at a time; the one that went wrong or runs comes first. */
 export function LogsCard({ job }: { job: Job }) {
@@ -21,7 +22,7 @@ export function LogsCard({ job }: { job: Job }) {
           <select value={subtask.id} onChange={(event) => setChosen(Number(event.target.value))}>
             {begun.map((one) => (
               <option key={one.id} value={one.id}>
-                chunk {one.chunk}, {plainName(one.attempts.at(-1)?.agent_id ?? "")}
+                {subtaskName(one).toLowerCase()}, {plainName(one.attempts.at(-1)?.agent_id ?? "")}
               </option>
             ))}
           </select>
@@ -56,7 +57,7 @@ function Output({ jobId, subtask }: { jobId: number; subtask: Subtask }) {
                     Attempt {log.attempt}, <bdi>{plainName(log.agent_id)}</bdi>
                   </h3>
                 )}
-                <CodeBlock text={log.text} label={`Output of chunk ${log.chunk}, attempt ${log.attempt}`} maxHeight="22rem" />
+                <CodeBlock text={log.text} label={`Output of ${subtaskName(subtask).toLowerCase()}, attempt ${log.attempt}`} maxHeight="22rem" />
                 <p className={styles.size}>{bytes(log.total_bytes)} printed</p>
               </div>
             ))}

@@ -1,34 +1,28 @@
 import { count, metric, percent } from "@/shared/format/numbers";
+import { sentence } from "@/shared/format/text";
 import { Card, CopyId, Facts } from "@/shared/ui";
+import { differInWords, heldOutValue, mainFigure, type Round } from "./evaluation";
 import styles from "./Job.module.css";
 import { hasEnded, type Job } from "./queries";
 
-/** The newest global model in numbers. */
+/** The newest global model in numbers: on held-out rows where the job has any, else as the chunks reported. */
 export function ModelCard({ job }: { job: Job }) {
   const closed = job.round_list.filter((round) => round.closed_at && round.updates_used !== null);
   const last = closed.at(-1);
-  const values = closed.flatMap((round) => (round.mean_accuracy === null ? [] : [round.mean_accuracy]));
-  const accuracy = last?.mean_accuracy ?? null;
-  const isBest = accuracy !== null && values.length > 1 && accuracy >= Math.max(...values);
+  const scored = closed.findLast((round) => round.evaluation);
+  const best = closed.find((round) => round.round === job.best_round);
   return (
     <Card title="Global model" note={last ? `after round ${last.round}` : undefined}>
-      {last ? (
-        <>
-          <p className={styles.big}>{accuracy === null ? metric(last.mean_loss) : percent(accuracy)}</p>
-          <p className={styles.sub}>
-            {accuracy === null ? "training loss" : "training accuracy"}, mean over {count(last.rows_used ?? 0)} rows{isBest ? "; the best so far" : ""}
-          </p>
-        </>
-      ) : (
-        <p className={styles.sub}>{hasEnded(job) ? "There is none: no round was finished." : "The first one is made when all updates of round 1 are in."}</p>
-      )}
+      {scored ? <HeldOut job={job} round={scored} isLast={scored === last} /> : last ? <OnChunks rounds={closed} last={last} /> : <p className={styles.sub}>{nothingYet(job)}</p>}
       <div className={styles.facts}>
         <Facts
           items={[
-            ["Loss", metric(last?.mean_loss)],
+            ...(best && best !== scored ? ([["Best round", `${best.round}, ${mainFigure(best)}`]] as const) : []),
+            ...(scored ? ([["Held-out loss", metric(heldOutValue(scored, "loss"))], ["Training accuracy", percent(last?.mean_accuracy)]] as const) : []),
+            [scored ? "Training loss" : "Loss", metric(last?.mean_loss)],
             ["Convergence delta", metric(last?.convergence_delta)],
             ["Step of the last round", metric(last?.step_norm)],
-            ["Updates in it", last ? `${count(last.updates_used ?? 0)} of ${count(job.chunks)}` : "–"],
+            ["Updates in it", last ? `${count(last.updates_used ?? 0)} of ${count(job.chunks_per_round)}` : "–"],
             ["Paid so far", `${count(job.paid)} of ${count(job.price)}`],
             ["Held in escrow", count(job.held)],
           ]}
@@ -47,5 +41,39 @@ export function ModelCard({ job }: { job: Job }) {
         )}
       </details>
     </Card>
+  );
+}
+
+const nothingYet = (job: Job): string => (hasEnded(job) ? "There is none: no round was finished." : "The first one is made when all updates of round 1 are in.");
+
+function HeldOut({ job, round, isLast }: { job: Job; round: Round; isLast: boolean }) {
+  const found = round.evaluation;
+  if (!found) return null;
+  const warning = differInWords(found);
+  const evaluated = job.round_list.filter((one) => one.evaluation).length;
+  return (
+    <>
+      <p className={styles.big}>{mainFigure(round)}</p>
+      <p className={styles.sub}>
+        on {count(found.rows)} rows that no agent saw
+        {!isLast && `, after round ${round.round}`}
+        {job.best_round === round.round && evaluated > 1 && (hasEnded(job) ? "; the best of all rounds" : "; the best so far")}
+      </p>
+      {warning && <p className={styles.caution}>{sentence(warning)}.</p>}
+    </>
+  );
+}
+
+function OnChunks({ rounds, last }: { rounds: Round[]; last: Round }) {
+  const values = rounds.flatMap((round) => (round.mean_accuracy === null ? [] : [round.mean_accuracy]));
+  const accuracy = last.mean_accuracy;
+  const isBest = accuracy !== null && values.length > 1 && accuracy >= Math.max(...values);
+  return (
+    <>
+      <p className={styles.big}>{accuracy === null ? metric(last.mean_loss) : percent(accuracy)}</p>
+      <p className={styles.sub}>
+        {accuracy === null ? "training loss" : "training accuracy"}, mean over {count(last.rows_used ?? 0)} rows{isBest ? "; the best so far" : ""}
+      </p>
+    </>
   );
 }

@@ -1,18 +1,19 @@
 import { useSearchParams } from "react-router";
 import { count, metric, plural } from "@/shared/format/numbers";
 import { duration } from "@/shared/format/times";
-import { sentence } from "@/shared/format/text";
-import { Card, Plain, Progress, Table, type Column } from "@/shared/ui";
+import { Card, Plain, Progress, Table, Time, type Column } from "@/shared/ui";
 import styles from "./Job.module.css";
-import type { Job, Subtask } from "./queries";
-import { SubtaskPill } from "./states";
+import { hasEnded, type Job, type Subtask } from "./queries";
+import { atWork, SubtaskPill, subtaskName } from "./states";
+
+type Attempt = Subtask["attempts"][number];
 
 const MOST_REASON = 240;
 
 export function SubtasksCard({ job, round }: { job: Job; round: number }) {
   const rows = job.subtasks;
   return (
-    <Card title={`Round ${round}`} note={plural(rows.length, "subtask")} actions={job.current_round > 1 && <RoundPicker job={job} round={round} />}>
+    <Card title={`Round ${round}`} note={<Note job={job} round={round} />} actions={job.current_round > 1 && <RoundPicker job={job} round={round} />}>
       {rows.length === 0 ? (
         <p className={styles.sub}>The rows are still being dealt to chunks.</p>
       ) : (
@@ -23,22 +24,59 @@ export function SubtasksCard({ job, round }: { job: Job; round: number }) {
 }
 
 const COLUMNS: Column<Subtask>[] = [
-  { key: "chunk", header: "Chunk", isTitle: true, cell: (row) => (row.kind === "train" ? `Chunk ${row.chunk}` : `${sentence(row.kind)} ${row.chunk}`) },
+  { key: "chunk", header: "Chunk", isTitle: true, cell: subtaskName },
   { key: "agent", header: "Agent", cell: (row) => <Agent subtask={row} /> },
   { key: "state", header: "State", cell: (row) => <State subtask={row} /> },
-  { key: "epoch", header: "Epoch", cell: (row) => <Epoch subtask={row} /> },
+  { key: "epoch", header: "Epoch", cell: (row) => <Epochs subtask={row} /> },
   { key: "rows", header: "Rows", align: "right", cell: (row) => count(row.rows) },
   { key: "loss", header: "Loss", align: "right", cell: (row) => metric(row.loss) },
   { key: "accuracy", header: "Accuracy", align: "right", cell: (row) => metric(row.accuracy) },
   { key: "time", header: "Time", align: "right", cell: (row) => duration(row.duration_s) },
 ];
 
+/** How many subtasks there are, and until when an open round waits for them. */
+function Note({ job, round }: { job: Job; round: number }) {
+  const shown = job.round_list.find((one) => one.round === round);
+  return (
+    <>
+      {plural(job.subtasks.length, "subtask")}
+      {shown?.deadline_at && !shown.closed_at && !hasEnded(job) && (
+        <>
+          , deadline <Time at={shown.deadline_at} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Whoever is at it; with a second machine beside the first, both. Whoever was slower with the same chunk is named when it is done. */
 function Agent({ subtask }: { subtask: Subtask }) {
+  const beside = atWork(subtask);
+  if (beside.length > 1) {
+    return (
+      <ul className={styles.beside} aria-label={`Attempts at ${subtaskName(subtask).toLowerCase()} beside each other`}>
+        {beside.map((attempt) => (
+          <li key={attempt.attempt}>
+            <Plain max={40}>{attempt.agent_id}</Plain>
+            <span className={styles.attempt}> attempt {attempt.attempt}</span>
+          </li>
+        ))}
+      </ul>
+    );
+  }
   if (!subtask.agent_id) return "–";
+  const done = subtask.attempts.find(({ status }) => status === "ACCEPTED");
+  const slower = done ? subtask.attempts.filter(({ status }) => status === "CANCELLED") : [];
+  const number = done?.attempt ?? subtask.attempt;
   return (
     <>
       <Plain max={40}>{subtask.agent_id}</Plain>
-      {subtask.attempt > 1 && <span className={styles.attempt}> attempt {subtask.attempt}</span>}
+      {number > 1 && <span className={styles.attempt}> attempt {number}</span>}
+      {slower.map((attempt) => (
+        <span key={attempt.attempt} className={styles.slower}>
+          faster than <Plain max={40}>{attempt.agent_id}</Plain>
+        </span>
+      ))}
     </>
   );
 }
@@ -59,14 +97,27 @@ function State({ subtask }: { subtask: Subtask }) {
   );
 }
 
-function Epoch({ subtask }: { subtask: Subtask }) {
-  if (subtask.epoch === null && subtask.progress === null) return "–";
-  const isDone = subtask.status === "COMPLETED" || subtask.status === "VERIFYING";
-  const share = isDone ? 1 : subtask.progress;
+function Epochs({ subtask }: { subtask: Subtask }) {
+  const beside = atWork(subtask);
+  const name = subtaskName(subtask);
+  if (beside.length < 2) return <Epoch of={subtask} label={name} />;
+  return (
+    <div className={styles.beside}>
+      {beside.map((attempt) => (
+        <Epoch key={attempt.attempt} of={attempt} label={`${name}, attempt ${attempt.attempt}`} />
+      ))}
+    </div>
+  );
+}
+
+function Epoch({ of, label }: { of: Subtask | Attempt; label: string }) {
+  if (of.epoch === null && of.progress === null) return "–";
+  const isDone = of.status === "COMPLETED" || of.status === "VERIFYING";
+  const share = isDone ? 1 : of.progress;
   return (
     <span className={styles.epoch}>
-      {subtask.epoch !== null && <span>{subtask.epoch}</span>}
-      {share !== null && <Progress value={share} label={`Chunk ${subtask.chunk}`} tone={isDone ? "green" : subtask.status === "RUNNING" ? "blue" : "grey"} />}
+      {of.epoch !== null && <span>{of.epoch}</span>}
+      {share !== null && <Progress value={share} label={label} tone={isDone ? "green" : of.status === "RUNNING" ? "blue" : "grey"} />}
     </span>
   );
 }

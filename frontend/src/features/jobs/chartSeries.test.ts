@@ -25,6 +25,8 @@ const roundOf = (round: number, loss: number | null, isClosed = true): Job["roun
   step_norm: 1,
   mean_loss: loss,
   mean_accuracy: null,
+  evaluation: null,
+  deadline_at: null,
   global_model_sha256: null,
 });
 

@@ -1,17 +1,19 @@
 import type { Series } from "@/shared/ui";
 import type { Body } from "@/shared/api/types";
-import type { Job, Metric } from "./queries";
+import { heldOutValue } from "./evaluation";
+import type { Job, Metric, Subtask } from "./queries";
 
 export type Measure = "accuracy" | "loss";
 
 const TONES = ["blue", "violet", "amber"] as const;
 
-/** By round: the mean over all agents, and each agent. A round that is not over has no mean yet. */
-export function seriesByRound(rounds: Job["round_list"], perRound: readonly Body<"RoundResult">[], measure: Measure): Series[] {
-  const mean = rounds.flatMap((round) => {
-    const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
-    return round.closed_at && value !== null ? [[round.round, value] as const] : [];
-  });
+/**
+ * By round: the global model on held-out rows with its best round marked, the chunks' mean weighted by rows, and each agent.
+ * A round that is not over has no mean yet.
+ */
+export function seriesByRound(rounds: Job["round_list"], perRound: readonly Body<"RoundResult">[], measure: Measure, bestRound: number | null = null): Series[] {
+  const heldOut = heldOutPoints(rounds, measure);
+  const mean = meanPoints(rounds, measure);
   const byAgent = new Map<string, [number, number][]>();
   for (const item of perRound) {
     const value = measure === "accuracy" ? item.mean_accuracy : item.mean_loss;
@@ -21,13 +23,40 @@ export function seriesByRound(rounds: Job["round_list"], perRound: readonly Body
     byAgent.set(item.agent_id, points);
   }
   const agents = [...byAgent].map(([agent, points]): Series => ({ id: `agent:${agent}`, name: agent, points, isFaint: true }));
-  return mean.length > 0 ? [{ id: "mean", name: "all agents, by rows", points: mean, tone: "green" }, ...agents] : agents;
+  return [
+    ...(heldOut.length > 0 ? [{ id: "heldout", name: "global model, held-out rows", points: heldOut, tone: "green", mark: markOf(bestRound) } as const] : []),
+    ...(mean.length > 0 ? [{ id: "mean", name: "training, mean by rows", points: mean, tone: heldOut.length > 0 ? "blue" : "green" } as const] : []),
+    ...agents,
+  ];
 }
 
-/** By epoch in one round: each chunk's latest attempt, and the mean of those that have reached the epoch, where there are several. */
-export function seriesByEpoch(metrics: readonly Metric[], measure: Measure): Series[] {
+export const markOf = (bestRound: number | null): Series["mark"] => (bestRound === null ? undefined : { x: bestRound, name: "best" });
+
+/** What each round's global model came to on held-out rows. */
+export function heldOutPoints(rounds: Job["round_list"], measure: Measure): [number, number][] {
+  return rounds.flatMap((round): [number, number][] => {
+    const value = heldOutValue(round, measure);
+    return value === null ? [] : [[round.round, value]];
+  });
+}
+
+/** What the chunks of each closed round reported, weighted by rows. */
+export function meanPoints(rounds: Job["round_list"], measure: Measure): [number, number][] {
+  return rounds.flatMap((round): [number, number][] => {
+    const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
+    return round.closed_at && value !== null ? [[round.round, value]] : [];
+  });
+}
+
+/** By epoch in one round: the attempt that stands for each chunk, and the mean of those that have reached the epoch, where there are several. */
+export function seriesByEpoch(metrics: readonly Metric[], measure: Measure, subtasks: readonly Subtask[] = []): Series[] {
   const latest = new Map<number, number>();
   for (const item of metrics) latest.set(item.chunk, Math.max(latest.get(item.chunk) ?? 0, item.attempt));
+  // A second machine that begins beside a late one does not wipe out what that one has shown so far.
+  for (const { chunk, kind, attempts } of subtasks) {
+    const shown = attempts.find((one) => one.status === "ACCEPTED") ?? attempts.find((one) => one.status === "RUNNING" || one.status === "VERIFYING");
+    if (kind !== "evaluate" && shown) latest.set(chunk, shown.attempt);
+  }
   const chunks = new Map<number, { agent: string; points: [number, number][] }>();
   const sums = new Map<number, [sum: number, count: number]>();
   for (const item of metrics) {

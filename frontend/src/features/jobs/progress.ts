@@ -1,8 +1,8 @@
 import { duration, secondsBetween } from "@/shared/format/times";
 import type { Job, JobSummary } from "./queries";
 
-/** The share of a job's training subtasks that is done. */
-export const shareOf = (job: JobSummary): number => (job.total_subtasks > 0 ? job.completed_subtasks / job.total_subtasks : 0);
+/** The share of a job's training subtasks that is done. Nothing is left of one that ended well, if with fewer of them. */
+export const shareOf = (job: JobSummary): number => (job.status === "COMPLETED" ? 1 : job.total_subtasks > 0 ? job.completed_subtasks / job.total_subtasks : 0);
 
 /** The share of the current round that is done, running subtasks counted by their own progress. */
 export function roundShare(job: Job): number {
@@ -16,7 +16,9 @@ export function roundShare(job: Job): number {
 export function secondsLeft(job: Job): number | null {
   const closed = job.round_list.filter((round) => round.closed_at).slice(-5);
   if (closed.length === 0) return null;
-  const paces = closed.map((round) => secondsBetween(round.opened_at, round.closed_at ?? round.opened_at));
+  // From opening to opening, so that the evaluation between them counts.
+  const opened = new Map(job.round_list.map((round) => [round.round, round.opened_at]));
+  const paces = closed.map((round) => secondsBetween(round.opened_at, opened.get(round.round + 1) ?? round.closed_at ?? round.opened_at));
   const pace = paces.reduce((sum, seconds) => sum + seconds, 0) / paces.length;
   const over = job.round_list.filter((round) => round.closed_at).length;
   return Math.max(0, pace * (job.rounds - over - roundShare(job)));

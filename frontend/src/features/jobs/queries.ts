@@ -63,6 +63,15 @@ export function resultsQuery(jobId: number, done: number, status: string) {
   });
 }
 
+/** The model's card: among other things, whose rows are in it. */
+export function cardQuery(jobId: number, done: number, status: string) {
+  return queryOptions({
+    queryKey: ["jobs", jobId, "card", done, status],
+    queryFn: ({ signal }) => body(api.GET("/jobs/{job_id}/card", { params: { path: { job_id: jobId } }, signal })),
+    placeholderData: keepPreviousData,
+  });
+}
+
 const LINKS_LAST_MS = 30 * 60_000;
 
 export function artifactsQuery(jobId: number, done: number, status: string) {

@@ -1,3 +1,4 @@
+import { sentence } from "@/shared/format/text";
 import { Pill, type Mark, type Tone } from "@/shared/ui";
 import type { JobSummary, Subtask } from "./queries";
 
@@ -41,13 +42,24 @@ const PHASES: Record<string, string> = {
   UPLOADING: "Sending its update",
 };
 
+const EVALUATION_PHASES: Record<string, string> = { ...PHASES, TRAINING: "Evaluating", UPLOADING: "Sending its numbers" };
+
+/** "Chunk 2"; "Evaluation", of which each has its own machine; "Rank 0" of a synchronous training. */
+export function subtaskName({ kind, chunk }: Pick<Subtask, "kind" | "chunk">): string {
+  if (kind === "evaluate") return "Evaluation";
+  return `${kind === "train" ? "Chunk" : sentence(kind)} ${chunk}`;
+}
+
+/** Attempts that go on now: two, where a second machine was given a late chunk. */
+export const atWork = (subtask: Subtask): Subtask["attempts"] => subtask.attempts.filter(({ status }) => status === "RUNNING" || status === "VERIFYING");
+
 export function subtaskLook(subtask: Subtask): Look {
   const tried = subtask.attempts.length;
   switch (subtask.status) {
     case "PENDING":
       return tried > 0 ? [`${lastFailure(subtask)}, tried again`, "red", "cross"] : ["Waiting", "amber", "ring"];
     case "RUNNING":
-      return [PHASES[subtask.phase ?? ""] ?? "Training", "blue", "dot"];
+      return [phaseLook(subtask), "blue", "dot"];
     case "VERIFYING":
       return ["Being verified", "blue", "ring"];
     case "COMPLETED":
@@ -57,6 +69,11 @@ export function subtaskLook(subtask: Subtask): Look {
     default:
       return [subtask.status === "CANCELLED" ? "Cancelled" : subtask.status, "grey", "dash"];
   }
+}
+
+function phaseLook(subtask: Subtask): string {
+  if (atWork(subtask).length > 1) return "On two machines";
+  return subtask.kind === "evaluate" ? (EVALUATION_PHASES[subtask.phase ?? ""] ?? "Evaluating") : (PHASES[subtask.phase ?? ""] ?? "Training");
 }
 
 function lastFailure(subtask: Subtask): string {

@@ -8,6 +8,7 @@ import { HardwareFacts } from "@/shared/machines/HardwareFacts";
 import { isolationOf, type Machine } from "@/shared/machines/hardware";
 import { MachineStatePill } from "@/shared/machines/MachineState";
 import { Button, ButtonLink, Card, cx, EmptyState, Facts, Grid, PageHeader, Plain, QueryView, Stack, Stat, Time, useNow } from "@/shared/ui";
+import { MachineHealth } from "./MachineHealth";
 import styles from "./Machines.module.css";
 import { phaseWords, pieceWords, tally } from "./outcomes";
 import { myMachinesQuery, tasksQuery, type Task } from "./queries";
@@ -92,6 +93,7 @@ function Found({ machine }: { machine: Machine }) {
             <p className={cx(styles.isolation, !isolationOf(machine).isWalled && styles.warn)}>{isolationOf(machine).explained}</p>
           </Card>
         </div>
+        <MachineHealth machine={machine} />
         <TaskHistory tasks={tasks} agentId={machine.id} />
       </Stack>
       <RemoveMachine machine={isRemoving ? machine : undefined} onClose={() => setIsRemoving(false)} onRemoved={() => void navigate("/app/machines")} />
@@ -125,7 +127,7 @@ function Current({ machine, task }: { machine: Machine; task: Task | undefined }
   const now = useNow();
   if (!task) {
     if (machine.status !== "IDLE") return null;
-    return <p className={styles.faint}>It has no task and asks for work by itself.</p>;
+    return <p className={styles.faint}>{machine.paused ? <Plain max={200}>{`It asks for no work now: ${machine.paused}.`}</Plain> : "It has no task and asks for work by itself."}</p>;
   }
   return (
     <Facts

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Machine } from "@/shared/machines/hardware";
 import { addCommand, arrivals, isLoopback } from "./arrivals";
 import { earningsOf } from "./earnings";
-import { outcomeOf, phaseWords, pieceWords, tally } from "./outcomes";
+import { outcomeOf, phaseWords, pieceWords, tally, verdictOf } from "./outcomes";
 import type { Movement, Task } from "./queries";
 
 const machine = (id: string, status: Machine["status"]): Machine => ({
@@ -15,6 +15,11 @@ const machine = (id: string, status: Machine["status"]): Machine => ({
   tasks_completed: 0,
   current_task: null,
   hostname: "h",
+  accepts: "all",
+  paused: null,
+  quarantined_until: null,
+  quarantine_reason: null,
+  doctor: null,
 });
 
 describe("machines that appear", () => {
@@ -127,5 +132,27 @@ describe("outcomes", () => {
 
   test("cancelled and running attempts are nobody's fault", () => {
     expect(tally(["ACCEPTED", "ACCEPTED", "REFUSED", "FAILED", "LOST", "CANCELLED", "RUNNING", "VERIFYING"].map((status) => task(status)))).toEqual({ accepted: 2, failed: 3 });
+  });
+});
+
+describe("a machine's health", () => {
+  const at = "2030-01-01T00:00:00Z";
+  const now = Date.parse("2030-01-01T12:00:00Z");
+  const sound = { name: "Docker answers", problem: null, fix: null };
+  const full = { name: "disk: 0 GB free", problem: "full", fix: "make room" };
+
+  test("nobody looked", () => {
+    expect(verdictOf(machine("a", "IDLE"), now).word).toBe("Not examined");
+  });
+
+  test("sound, and with a fault", () => {
+    expect(verdictOf({ ...machine("a", "IDLE"), doctor: { at, score: 1, checks: [sound] } }, now)).toMatchObject({ word: "All is well", tone: "green" });
+    expect(verdictOf({ ...machine("a", "IDLE"), doctor: { at, score: null, checks: [sound, full] } }, now)).toMatchObject({ word: "1 of 2 checks failed", tone: "red" });
+  });
+
+  test("quarantine counts more, until it is over", () => {
+    const held = { ...machine("a", "IDLE"), doctor: { at, score: 1, checks: [sound] }, quarantined_until: "2030-01-01T18:00:00Z", quarantine_reason: "its last updates were refused" };
+    expect(verdictOf(held, now)).toMatchObject({ word: "In quarantine", why: "its last updates were refused" });
+    expect(verdictOf(held, now + 7 * 3600_000).word).toBe("All is well");
   });
 });

@@ -1,5 +1,7 @@
 import { sentence } from "@/shared/format/text";
 import type { Mark, Tone } from "@/shared/ui";
+import { parseTime } from "@/shared/format/times";
+import type { Machine } from "@/shared/machines/hardware";
 import type { Task } from "./queries";
 
 export interface Outcome {
@@ -45,4 +47,15 @@ export function tally(tasks: readonly Task[]): { accepted: number; failed: numbe
     if (["REFUSED", "FAILED", "LOST"].includes(task.status)) failed += 1;
   }
   return { accepted, failed };
+}
+
+/** How a machine's health stands: in quarantine before anything the doctor found. */
+export function verdictOf(machine: Pick<Machine, "doctor" | "quarantined_until" | "quarantine_reason">, now = Date.now()): Outcome & { why: string | null } {
+  if (machine.quarantined_until && parseTime(machine.quarantined_until).getTime() > now) {
+    return { word: "In quarantine", tone: "red", mark: "cross", why: machine.quarantine_reason };
+  }
+  if (!machine.doctor) return { word: "Not examined", tone: "grey", mark: "dash", why: null };
+  const failed = machine.doctor.checks.filter((check) => check.problem).length;
+  if (failed > 0) return { word: `${failed} of ${machine.doctor.checks.length} checks failed`, tone: "red", mark: "cross", why: null };
+  return { word: "All is well", tone: "green", mark: "check", why: null };
 }

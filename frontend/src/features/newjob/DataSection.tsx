@@ -4,28 +4,45 @@ import { bytes, plural } from "@/shared/format/numbers";
 import { duration } from "@/shared/format/times";
 import { sentence } from "@/shared/format/text";
 import { Button, Card, cx, Plain, Progress } from "@/shared/ui";
+import { ColumnField } from "./ColumnField";
 import { DatasetPicker } from "./DatasetPicker";
-import type { Dataset, Draft } from "./draft";
+import type { Dataset, Draft, Errors } from "./draft";
 import { FilePicker } from "./FilePicker";
 import { FirstRows } from "./FirstRows";
 import styles from "./NewJob.module.css";
+import { OfferedData } from "./OfferedData";
 import { previewQuery } from "./queries";
 import type { useUpload } from "./useUpload";
 
 interface Props {
   draft: Draft;
   update: (change: Partial<Draft>) => void;
-  error: string | undefined;
+  errors: Errors;
   upload: ReturnType<typeof useUpload>;
   take: (files: File[]) => void;
 }
 
-export function DataSection({ draft, update, error, upload, take }: Props) {
+export function DataSection({ draft, update, errors, upload, take }: Props) {
+  const isModel = draft.way === "model";
+  return (
+    <Card title="Data" note={isModel ? undefined : "a CSV with a header; comma, semicolon, tab or bar"}>
+      {isModel && <OfferedData draft={draft} update={update} />}
+      {isModel && draft.offered ? (
+        errors.dataset && <p className={styles.error}>{errors.dataset}</p>
+      ) : (
+        <OwnData draft={draft} update={update} errors={errors} upload={upload} take={take} />
+      )}
+    </Card>
+  );
+}
+
+function OwnData({ draft, update, errors, upload, take }: Props) {
   const id = useId();
+  const error = errors.dataset;
   const { view, start } = upload;
   const isFree = !draft.dataset && view.step === "none";
   return (
-    <Card title="Data" note={isFree ? "a CSV with a header; comma, semicolon, tab or bar" : undefined}>
+    <>
       {isFree && (
         <>
           <div className={cx(styles.drop, error && styles.wrong)}>
@@ -52,7 +69,19 @@ export function DataSection({ draft, update, error, upload, take }: Props) {
       )}
       {start && <FirstRows start={start} />}
       {draft.dataset && !start && <Kept dataset={draft.dataset} />}
-    </Card>
+      {draft.way === "model" && draft.dataset && (
+        <div className={styles.options}>
+          <ColumnField
+            label="Column to predict"
+            hint="The others are what it is predicted from; texts become one column for each of their values"
+            columns={draft.dataset.columns}
+            value={draft.target}
+            error={errors.target}
+            onChange={(target) => update({ target })}
+          />
+        </div>
+      )}
+    </>
   );
 }
 

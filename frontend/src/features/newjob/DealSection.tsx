@@ -1,9 +1,10 @@
-import { plainName } from "@/shared/format/text";
 import { plural } from "@/shared/format/numbers";
 import { PARTITIONERS, partitionerCalled } from "@/shared/learning/partitioners";
 import { partitionerInWords } from "@/shared/learning/words";
 import { Choices, Field } from "@/shared/ui";
-import type { Draft, Errors } from "./draft";
+import { ColumnField } from "./ColumnField";
+import { DealPreview } from "./DealPreview";
+import { usedDataset, type Draft, type Errors } from "./draft";
 import { Fold } from "./Fold";
 import styles from "./NewJob.module.css";
 import { OptionFields } from "./OptionFields";
@@ -20,6 +21,7 @@ interface Props {
 /** Which row goes to which chunk. */
 export function DealSection({ draft, update, errors, columns }: Props) {
   const chosen = partitionerCalled(draft.partitioner);
+  const dataset = usedDataset(draft);
   const texts = draft.partitionerOptions;
   const change = (partitionerOptions: Draft["partitionerOptions"]) => update({ partitionerOptions });
   const isWrong = Object.keys(errors).some((name) => name.startsWith("partitioner_options."));
@@ -35,7 +37,7 @@ export function DealSection({ draft, update, errors, columns }: Props) {
           onChange={(partitioner) => update({ partitioner })}
         />
         <div className={styles.options}>
-          {chosen?.takesColumn && <ColumnField columns={columns} value={texts.column ?? ""} error={errors["partitioner_options.column"]} onChange={(column) => change({ ...texts, column })} />}
+          {chosen?.takesColumn && <ColumnField label="Column" hint="Its values decide, compared as text" columns={columns} value={texts.column ?? ""} error={errors["partitioner_options.column"]} onChange={(column) => change({ ...texts, column })} />}
           {chosen?.takesProportions && (
             <Field label="Proportions" error={errors["partitioner_options.proportions"]} hint={`${plural(Number(draft.chunks) || 0, "number")}, one for each chunk; only their ratios count`}>
               {(control) => <input {...control} value={texts.proportions ?? ""} placeholder="2, 1, 1" spellCheck={false} onChange={(event) => change({ ...texts, proportions: event.target.value })} />}
@@ -48,27 +50,8 @@ export function DealSection({ draft, update, errors, columns }: Props) {
             {chosen.warning}
           </p>
         )}
+        {dataset && <DealPreview key={dataset.id} draft={draft} dataset={dataset} update={update} />}
       </div>
     </Fold>
   );
 }
-
-function ColumnField({ columns, value, error, onChange }: { columns: readonly string[]; value: string; error: string | undefined; onChange: (column: string) => void }) {
-  return (
-    <Field label="Column" error={error} hint={columns.length > 0 ? "Its values decide, compared as text" : "Choose the data first; its columns are offered here then"}>
-      {(control) => (
-        <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
-          <option value="">Choose a column</option>
-          {value && !columns.includes(value) && <option value={value}>{shown(value)} (not in these data)</option>}
-          {[...new Set(columns)].filter(Boolean).map((name) => (
-            <option key={name} value={name}>
-              {shown(name)}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
-  );
-}
-
-const shown = (name: string): string => plainName(name).slice(0, 60);

@@ -2,7 +2,7 @@ import { useState, type DragEvent, type FormEvent } from "react";
 import { useNavigate } from "react-router";
 import { ApiError, fieldErrors } from "@/shared/api/errors";
 import { sentence } from "@/shared/format/text";
-import { Button, cx, Field, PageHeader, toast } from "@/shared/ui";
+import { Button, Choices, cx, Field, PageHeader, toast } from "@/shared/ui";
 import { Agents } from "./Agents";
 import { DataSection } from "./DataSection";
 import { DealSection } from "./DealSection";
@@ -10,11 +10,15 @@ import { problemsOf, requestOf, type Draft, type Errors } from "./draft";
 import { loadExample } from "./example";
 import { sortFile } from "./files";
 import { LearnSection } from "./LearnSection";
+import { ModelSection } from "./ModelSection";
 import { MoreSection } from "./MoreSection";
 import styles from "./NewJob.module.css";
 import { misfits, optionFields } from "./options";
 import { PlanSection } from "./PlanSection";
 import { useSubmit } from "./queries";
+import { recipeFields } from "./recipe";
+import { modelFileOf, ROUND_FIELDS } from "./rounds";
+import { RoundsSection } from "./RoundsSection";
 import { ScriptSection } from "./ScriptSection";
 import { Summary } from "./Summary";
 import { useUpload } from "./useUpload";
@@ -32,7 +36,10 @@ const SERVER_FIELDS: Record<string, keyof Draft> = {
   time_limit_s: "hours",
   arguments: "args",
   hyperparameters: "hyperparameters",
-  min_updates: "minUpdates",
+  model_type: "model",
+  target_column: "target",
+  dataset_name: "dataset",
+  ...ROUND_FIELDS,
   seed: "seed",
 };
 
@@ -60,7 +67,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
         update({ dataset: null });
         upload.begin(sorted.file);
       } else if (sorted.kind === "script") {
-        setDraft((before) => ({ ...before, script: sorted.text, scriptName: sorted.name, title: before.title || titleOf(sorted.name) }));
+        setDraft((before) => ({ ...before, way: "script", script: sorted.text, scriptName: sorted.name, title: before.title || titleOf(sorted.name) }));
         submit.reset();
       } else update({ requirements: sorted.text, requirementsName: sorted.name });
     }
@@ -75,13 +82,15 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
       requestAnimationFrame(() => focusOn(form.querySelector<HTMLElement>('[aria-invalid="true"]')));
       return;
     }
-    submit.mutate(requestOf(draft), {
+    submit.mutate({ request: requestOf(draft), model: modelFileOf(draft) }, {
       onSuccess: (done) => {
         toast(sentence(done.message));
         void navigate(`/app/jobs/${done.job_id}`);
       },
     });
   };
+
+  const columns = draft.way === "model" && draft.offered ? [] : (draft.dataset?.columns ?? upload.start?.columns ?? []);
 
   const onDrop = (event: DragEvent) => {
     event.preventDefault();
@@ -91,7 +100,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
 
   const example = async () => {
     const { file, ...rest } = await loadExample();
-    update(rest);
+    update({ ...rest, way: "script" });
     setRefused([]);
     upload.begin(file);
   };
@@ -111,8 +120,8 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
       onDrop={onDrop}
     >
       <PageHeader
-        title={from === undefined ? "New job" : `Run job ${from} again`}
-        meta={<span>A script, its packages and a table of rows become one trained model.</span>}
+        title={from === undefined ? "New job" : initial.start === "job" ? `Train job ${initial.initialJob} on` : `Run job ${from} again`}
+        meta={<span>A script and a table of rows, or a ready-made model, become one trained model.</span>}
         actions={from === undefined && <ExampleButton load={example} />}
       />
       <div className={styles.columns}>
@@ -120,11 +129,27 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
           <Field label="Name" error={errors.title}>
             {(control) => <input {...control} value={draft.title} maxLength={200} onChange={(event) => update({ title: event.target.value })} placeholder="Tumour classifier" />}
           </Field>
-          <ScriptSection draft={draft} update={update} errors={errors} take={(files) => void take(files)} refused={refused} />
-          <DataSection draft={draft} update={update} error={errors.dataset} upload={upload} take={(files) => void take(files)} />
+          <Choices
+            legend="What is trained"
+            name="way"
+            isWide
+            value={draft.way}
+            options={[
+              { value: "script", label: "Your own script", hint: "Any PyTorch training script that reads a CSV" },
+              { value: "model", label: "A ready-made model", hint: "No code: choose a model, the data and a few numbers" },
+            ]}
+            onChange={(way) => update({ way })}
+          />
+          {draft.way === "script" ? (
+            <ScriptSection draft={draft} update={update} errors={errors} take={(files) => void take(files)} refused={refused} />
+          ) : (
+            <ModelSection draft={draft} update={update} errors={errors} />
+          )}
+          <DataSection draft={draft} update={update} errors={errors} upload={upload} take={(files) => void take(files)} />
           <PlanSection draft={draft} update={update} errors={errors} />
+          <RoundsSection draft={draft} update={update} errors={errors} />
           <LearnSection draft={draft} update={update} errors={errors} />
-          <DealSection draft={draft} update={update} errors={errors} columns={draft.dataset?.columns ?? upload.start?.columns ?? []} />
+          <DealSection draft={draft} update={update} errors={errors} columns={columns} />
           <MoreSection draft={draft} update={update} errors={errors} />
         </div>
         <aside className={styles.aside} aria-label="Price and machines">
@@ -141,7 +166,7 @@ function withServer(here: Errors, error: Error | null, draft: Draft): { errors: 
   const errors = { ...here };
   if (error instanceof ApiError && error.status === 401) return { errors, other: "You were logged out meanwhile; submit again" };
   let other: string | null = null;
-  const options = optionFields(draft);
+  const options = [...optionFields(draft), ...recipeFields(draft)];
   for (const [name, words] of Object.entries(fieldErrors(error, [...Object.keys(SERVER_FIELDS), ...options]))) {
     const field = SERVER_FIELDS[name] ?? options.find((option) => option === name);
     if (field) errors[field] = sentence(words);

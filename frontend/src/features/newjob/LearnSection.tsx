@@ -6,6 +6,7 @@ import { Fold } from "./Fold";
 import styles from "./NewJob.module.css";
 import { OptionFields } from "./OptionFields";
 import { leastChunks, strategyOptionsOf } from "./options";
+import { takingPart } from "./rounds";
 import { missesStrategy } from "./scriptCheck";
 
 interface Props {
@@ -61,7 +62,7 @@ function Chosen({ draft, update, errors }: Props) {
 /** Said before it is wrong. An error about chunks stands beside f; one about rounds stands in another section, so it is said here too. */
 function needsOf(draft: Draft, errors: Errors): string | null {
   const chunks = leastChunks(draft);
-  if (chunks !== null) return errors["strategy_options.f"] ? null : `needs ${chunks} chunks or more; the job has ${draft.chunks || "none"}`;
+  if (chunks !== null) return errors["strategy_options.f"] ? null : `needs ${chunks} chunks or more; ${takingPart(draft) < Number(draft.chunks) ? `a round has ${takingPart(draft)}` : `the job has ${draft.chunks || "none"}`}`;
   const rounds = strategyCalled(draft.strategy)?.leastRounds;
   return rounds ? `needs ${rounds} rounds or more; the job has ${draft.rounds || "none"}` : null;
 }

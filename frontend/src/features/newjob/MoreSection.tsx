@@ -8,7 +8,7 @@ interface Props {
   errors: Errors;
 }
 
-const NAMES = ["args", "hyperparameters", "minUpdates", "seed", "ramGib", "vramGib"] as const;
+const NAMES = ["args", "hyperparameters", "seed", "ramGib", "vramGib"] as const;
 
 /** What most jobs leave alone. Open when something in it is set or wrong. */
 export function MoreSection({ draft, update, errors }: Props) {
@@ -31,9 +31,6 @@ export function MoreSection({ draft, update, errors }: Props) {
           </Field>
           <Field label="GPU memory, GiB" error={errors.vramGib} hint="Only machines whose GPU has at least this much">
             {(control) => <input {...control} inputMode="decimal" value={draft.vramGib} onChange={(event) => update({ vramGib: event.target.value })} />}
-          </Field>
-          <Field label="Updates a round needs" error={errors.minUpdates} hint="Fewer than all lets a round close without a chunk that failed for good">
-            {(control) => <input {...control} inputMode="numeric" placeholder="all" value={draft.minUpdates} onChange={(event) => update({ minUpdates: event.target.value })} />}
           </Field>
           <Field label="Seed" error={errors.seed} hint="The same seed deals the same rows and starts the same random numbers">
             {(control) => <input {...control} inputMode="numeric" placeholder="drawn" value={draft.seed} onChange={(event) => update({ seed: event.target.value })} />}

@@ -5,6 +5,7 @@ import { EmptyState, PageHeader, QueryView } from "@/shared/ui";
 import { EMPTY } from "./draft";
 import { JobForm } from "./JobForm";
 import { repeatQuery } from "./queries";
+import { startIn } from "./rounds";
 
 export function NewJobPage() {
   const [params] = useSearchParams();
@@ -20,14 +21,19 @@ export function NewJobPage() {
       </>
     );
   }
-  return Number.isInteger(from) && from > 0 ? <Repeated key={from} jobId={from} /> : <JobForm key="new" initial={EMPTY} />;
+  const start = startIn(params);
+  return Number.isInteger(from) && from > 0 ? (
+    <Repeated key={`${from} ${start.initialJob} ${start.initialRound}`} jobId={from} start={start} />
+  ) : (
+    <JobForm key="new" initial={{ ...EMPTY, ...start }} />
+  );
 }
 
-function Repeated({ jobId }: { jobId: number }) {
+function Repeated({ jobId, start }: { jobId: number; start: ReturnType<typeof startIn> }) {
   const query = useQuery(repeatQuery(jobId));
   return (
     <QueryView query={query} what={`the script and the settings of job ${jobId}`}>
-      {(draft) => <JobForm initial={draft} from={jobId} />}
+      {(draft) => <JobForm initial={{ ...draft, ...start }} from={jobId} />}
     </QueryView>
   );
 }

@@ -7,7 +7,7 @@ import type { OptionField, Texts } from "./options";
 
 interface Props {
   options: readonly NumberOption[];
-  of: "strategy_options" | "partitioner_options";
+  of: "strategy_options" | "partitioner_options" | "hyperparameters";
   texts: Texts;
   errors: Errors;
   onChange: (texts: Texts) => void;

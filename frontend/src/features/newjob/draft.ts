@@ -1,14 +1,26 @@
 import type { Body } from "@/shared/api/types";
 import { partitionerCalled } from "@/shared/learning/partitioners";
 import { strategyCalled } from "@/shared/learning/strategies";
+import type { Plan } from "./price";
+import { recipeDraft, recipeProblems, recipeRequest } from "./recipe";
+import { evaluationsOf, heldOutOf, roundProblems, roundsDraft, roundsRequest, rowsHeldOut, takingPart, USUAL_ROUNDS, type RoundsDraft } from "./rounds";
 import { optionProblems, partitionerOptionsOf, strategyOptionsOf, textsOf, type OptionField, type Texts } from "./options";
 
-type JobRequest = Body<"JobRequest">;
+/** What is left out is as the server has it by default. */
+export type JobRequest = Partial<Body<"JobRequest">> & { title: string };
 export type Dataset = Body<"DatasetOut">;
 
 /** The form, as it is being filled in. Numbers are text until it is sent, so that a field can be empty meanwhile. */
-export interface Draft {
+export interface Draft extends RoundsDraft {
   title: string;
+  /** A script of one's own, or a model of the server's. */
+  way: "script" | "model";
+  model: string;
+  modelOptions: Texts;
+  /** The column that a model predicts. */
+  target: string;
+  /** A dataset that the server brings along; empty: a table of one's own. Only for models. */
+  offered: string;
   script: string;
   scriptName: string;
   requirements: string;
@@ -33,6 +45,11 @@ export interface Draft {
 
 export const EMPTY: Draft = {
   title: "",
+  way: "script",
+  model: "mlp",
+  modelOptions: {},
+  target: "",
+  offered: "",
   script: "",
   scriptName: "",
   requirements: "",
@@ -53,6 +70,7 @@ export const EMPTY: Draft = {
   ramGib: "",
   vramGib: "",
   keepUpdates: false,
+  ...USUAL_ROUNDS,
 };
 
 export type Errors = Partial<Record<keyof Draft | OptionField, string>>;
@@ -61,10 +79,13 @@ const GIB = 2 ** 30;
 
 /** What still keeps the form from being sent, beside the field it belongs to. */
 export function problemsOf(draft: Draft): Errors {
-  const found: Errors = optionProblems(draft);
+  const found: Errors = { ...optionProblems(draft), ...roundProblems(draft) };
   if (!draft.title.trim()) found.title = "Give the job a name";
-  if (!draft.script.trim()) found.script = "Choose a training script";
-  if (!draft.dataset) found.dataset = "Upload a CSV, or choose one that you uploaded before";
+  if (draft.way === "model") Object.assign(found, recipeProblems(draft));
+  else {
+    if (!draft.script.trim()) found.script = "Choose a training script";
+    if (!draft.dataset) found.dataset = "Upload a CSV, or choose one that you uploaded before";
+  }
   const whole = (name: keyof Draft, low: number, high: number) => {
     const text = String(draft[name]).trim();
     const value = Number(text);
@@ -72,21 +93,24 @@ export function problemsOf(draft: Draft): Errors {
   };
   whole("rounds", 1, 1000);
   whole("chunks", 1, 1000);
-  if (draft.minUpdates.trim()) whole("minUpdates", 1, Number(draft.chunks) || 1000);
   if (draft.seed.trim()) whole("seed", 0, 2 ** 31 - 1);
   const hours = Number(draft.hours);
   if (!draft.hours.trim() || !(hours >= 0.01 && hours <= 168)) found.hours = "Hours, from 0.01 to 168";
   for (const name of ["ramGib", "vramGib"] as const) {
     if (draft[name].trim() && !(Number(draft[name]) >= 0)) found[name] = "GiB, such as 4";
   }
-  if (draft.dataset && Number(draft.chunks) > draft.dataset.rows) found.chunks = `The dataset has ${draft.dataset.rows} rows; chunks cannot be more`;
-  if (draft.hyperparameters.trim() && !isObject(draft.hyperparameters)) found.hyperparameters = 'A JSON object, such as {"epochs": 5, "learning_rate": 0.03}';
+  const dataset = usedDataset(draft);
+  const held = dataset ? rowsHeldOut(dataset.rows, heldOutOf(draft)) : 0;
+  if (dataset && Number(draft.chunks) > dataset.rows - held) {
+    found.chunks = `The dataset has ${dataset.rows} rows${held > 0 ? `, ${held} of them held out` : ""}; chunks cannot be more`;
+  }
+  if (draft.way === "script" && draft.hyperparameters.trim() && !isObject(draft.hyperparameters)) found.hyperparameters = 'A JSON object, such as {"epochs": 5, "learning_rate": 0.03}';
   return found;
 }
 
 export const timeLimitOf = (draft: Draft): number => Math.round(Number(draft.hours) * 3600);
 
-export const planOf = (draft: Draft) => ({ chunks: Number(draft.chunks), rounds: Number(draft.rounds), timeLimitS: timeLimitOf(draft) });
+export const planOf = (draft: Draft): Plan => ({ chunks: takingPart(draft), evaluations: evaluationsOf(draft), rounds: Number(draft.rounds), timeLimitS: timeLimitOf(draft) });
 
 export function needsOf(draft: Draft): Body<"Needs"> {
   return { gpu: draft.needsGpu, ram_bytes: Math.round(Number(draft.ramGib) * GIB) || 0, vram_bytes: Math.round(Number(draft.vramGib) * GIB) || 0 };
@@ -96,16 +120,11 @@ export function needsOf(draft: Draft): Body<"Needs"> {
 export function requestOf(draft: Draft): JobRequest {
   return {
     title: draft.title.trim(),
-    script: draft.script,
-    requirements: draft.requirements,
-    dataset_id: draft.dataset?.id ?? null,
+    ...(draft.way === "model" ? recipeRequest(draft) : scriptRequest(draft)),
     rounds: Number(draft.rounds),
     chunks: Number(draft.chunks),
     time_limit_s: timeLimitOf(draft),
-    // The server takes one string in shell quoting as well as a list, which the schema cannot say.
-    arguments: draft.args.trim() as unknown as string[],
-    hyperparameters: draft.hyperparameters.trim() ? (JSON.parse(draft.hyperparameters) as Record<string, unknown>) : {},
-    min_updates: draft.minUpdates.trim() ? Number(draft.minUpdates) : null,
+    ...roundsRequest(draft),
     seed: draft.seed.trim() ? Number(draft.seed) : null,
     needs: needsOf(draft),
     keep_updates: draft.keepUpdates,
@@ -117,11 +136,25 @@ export function requestOf(draft: Draft): JobRequest {
   };
 }
 
+const scriptRequest = (draft: Draft): Partial<JobRequest> => ({
+  script: draft.script,
+  requirements: draft.requirements,
+  dataset_id: draft.dataset?.id ?? null,
+  // The server takes one string in shell quoting as well as a list, which the schema cannot say.
+  arguments: draft.args.trim() as unknown as string[],
+  hyperparameters: draft.hyperparameters.trim() ? (JSON.parse(draft.hyperparameters) as Record<string, unknown>) : {},
+});
+
+/** The table that the job will train on, where it is known by now. */
+export const usedDataset = (draft: Draft): Dataset | null => (draft.way === "model" && draft.offered ? null : draft.dataset);
+
 /** A draft that repeats a job. Its title says so. */
 export function draftOf(job: Body<"JobView">, script: string, requirements: string, dataset: Dataset | null): Draft {
   return {
     title: job.title,
-    script,
+    ...recipeDraft(job),
+    offered: "",
+    script: job.recipe ? "" : script,
     scriptName: `script of job ${job.id}`,
     requirements,
     requirementsName: requirements ? `requirements of job ${job.id}` : "",
@@ -133,9 +166,9 @@ export function draftOf(job: Body<"JobView">, script: string, requirements: stri
     strategyOptions: textsOf(strategyCalled(job.strategy)?.options, job.strategy_options),
     partitioner: job.partitioner,
     partitionerOptions: textsOf(partitionerCalled(job.partitioner)?.options, job.partitioner_options),
-    args: job.arguments.map(quoted).join(" "),
-    hyperparameters: Object.keys(job.hyperparameters).length > 0 ? JSON.stringify(job.hyperparameters) : "",
-    minUpdates: job.min_updates === job.chunks ? "" : String(job.min_updates),
+    args: job.recipe ? "" : job.arguments.map(quoted).join(" "),
+    hyperparameters: !job.recipe && Object.keys(job.hyperparameters).length > 0 ? JSON.stringify(job.hyperparameters) : "",
+    ...roundsDraft(job),
     seed: "",
     needsGpu: job.needs.gpu ?? false,
     ramGib: gib(job.needs.ram_bytes),

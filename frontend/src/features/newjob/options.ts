@@ -3,10 +3,11 @@ import { partitionerCalled } from "@/shared/learning/partitioners";
 import { strategyCalled } from "@/shared/learning/strategies";
 import { plural } from "@/shared/format/numbers";
 import type { Draft, Errors } from "./draft";
+import { takingPart } from "./rounds";
 
 /** Options as they are typed, by name. What is empty, or not there, is the server's default. */
 export type Texts = Record<string, string>;
-export type OptionField = `strategy_options.${string}` | `partitioner_options.${string}`;
+export type OptionField = `strategy_options.${string}` | `partitioner_options.${string}` | `hyperparameters.${string}`;
 
 const partitionerField = (name: string): OptionField => `partitioner_options.${name}`;
 
@@ -80,9 +81,9 @@ export function misfits(draft: Draft): Errors {
     if (problem) found[`strategy_options.${option.name}`] = problem;
   }
   const least = leastChunks(draft);
-  const chunks = Number(draft.chunks);
-  if (least !== null && chunks > 0 && chunks < least) {
-    found["strategy_options.f"] ??= `With this, ${strategy?.label} needs ${least} chunks or more; the job has ${chunks}`;
+  const chunks = takingPart(draft);
+  if (least !== null && chunks < least) {
+    found["strategy_options.f"] ??= `With this, ${strategy?.label} needs ${least} chunks or more; ${chunks === Number(draft.chunks) ? "the job" : "a round"} has ${chunks}`;
   }
   const rounds = strategy?.leastRounds ?? 1;
   if (draft.rounds.trim() && Number(draft.rounds) > 0 && Number(draft.rounds) < rounds) {
@@ -104,7 +105,7 @@ function problemOf(option: NumberOption, texts: Texts): string | null {
   return `${option.isWhole ? "A whole number" : "A number"} ${rangeInWords(option)}`;
 }
 
-function changed(known: readonly NumberOption[] = [], texts: Texts): Record<string, number> {
+export function changed(known: readonly NumberOption[] = [], texts: Texts): Record<string, number> {
   const typed = known.flatMap(({ name, usual }) => {
     const text = texts[name]?.trim();
     return text && Number(text) !== usual ? [[name, Number(text)] as const] : [];

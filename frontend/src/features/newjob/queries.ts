@@ -3,7 +3,8 @@ import { useRef } from "react";
 import { api, body } from "@/shared/api/client";
 import { LIVE } from "@/shared/api/queryClient";
 import type { Body } from "@/shared/api/types";
-import { draftOf, type Draft } from "./draft";
+import { draftOf, type Draft, type JobRequest } from "./draft";
+import { formOf } from "./orderForm";
 
 export const datasetsQuery = infiniteQueryOptions({
   queryKey: ["datasets"],
@@ -24,6 +25,24 @@ export const previewQuery = (datasetId: number) =>
     queryKey: ["datasets", datasetId, "preview"],
     staleTime: Infinity,
     queryFn: ({ signal }) => body(api.GET("/datasets/{dataset_id}/preview", { params: { path: { dataset_id: datasetId } }, signal })),
+  });
+
+/** How a choice of chunks and partitioner would deal a dataset's rows. */
+export const dealQuery = (datasetId: number, query: { chunks: number; partitioner: string; column: string; seed: number }) =>
+  queryOptions({
+    queryKey: ["datasets", datasetId, "deal", query],
+    staleTime: Infinity,
+    queryFn: ({ signal }) => body(api.GET("/datasets/{dataset_id}/preview", { params: { path: { dataset_id: datasetId }, query: { ...query, rows: 1 } }, signal })),
+  });
+
+/** The user's jobs that may have a model to start from: whatever has merged a round. */
+export const startsQuery = (userId: number) =>
+  queryOptions({
+    queryKey: ["jobs", "starts", userId],
+    queryFn: async ({ signal }) => {
+      const jobs = await body(api.GET("/jobs/list/{user_id}", { params: { path: { user_id: userId } }, signal }));
+      return jobs.filter((job) => job.status === "COMPLETED" || job.current_round > 1);
+    },
   });
 
 /** The draft that repeats a job, with its script and requirements. */
@@ -51,10 +70,13 @@ export function useSubmit() {
   const client = useQueryClient();
   const last = useRef({ order: "", key: "" });
   return useMutation({
-    mutationFn: (request: Body<"JobRequest">) => {
-      const order = JSON.stringify(request);
+    mutationFn: ({ request, model }: { request: JobRequest; model: File | null }) => {
+      const order = JSON.stringify([request, model && [model.name, model.size, model.lastModified]]);
       if (last.current.order !== order) last.current = { order, key: randomKey() };
-      return body(api.POST("/jobs", { body: request, params: { header: { "Idempotency-Key": last.current.key } } }));
+      const params = { header: { "Idempotency-Key": last.current.key } };
+      // What the schema says of the form's parts is not what a browser calls them.
+      if (model) return body(api.POST("/jobs/upload", { body: formOf(request, model) as never, params }));
+      return body(api.POST("/jobs", { body: request as Body<"JobRequest">, params }));
     },
     onSuccess: () => {
       last.current = { order: "", key: "" };

@@ -20,6 +20,40 @@ export function missesStrategy(script: string, strategy: string): string | null 
   return null;
 }
 
+/** Whether a script can score held-out rows, by the server's own rule: a top-level function that takes two things. */
+export function checkEvaluate(script: string, isAskedFor: boolean): Finding {
+  const code = withoutComments(script);
+  const parameters = parametersOf(code, /^def\s+evaluate\s*\(/m);
+  const tone = isAskedFor ? "problem" : "hint";
+  const wanted = 'evaluate(model_path, csv_path) that loads the model and the rows and returns numbers, such as {"accuracy": 0.93, "loss": 0.2}';
+  if (parameters === null) return { tone, text: `Held-out rows need a top-level function ${wanted}; the script has none` };
+  if (!takesTwo(parameters)) return { tone, text: `Held-out rows need a function ${wanted}; the script's own takes something else` };
+  if (!code.includes("__name__")) return { tone, text: 'The script is imported for evaluate(), so its training must stand under if __name__ == "__main__":' };
+  return { tone: "good", text: "The script has evaluate(model_path, csv_path): it can score held-out rows" };
+}
+
+/** The parameters of the first match, each as it is written; null without a match. */
+function parametersOf(code: string, head: RegExp): string[] | null {
+  const found = head.exec(code);
+  if (!found) return null;
+  const parameters = [""];
+  let depth = 0;
+  for (const char of code.slice(found.index + found[0].length)) {
+    if (char === ")" && depth === 0) break;
+    depth += "([{".includes(char) ? 1 : ")]}".includes(char) ? -1 : 0;
+    if (char === "," && depth === 0) parameters.push("");
+    else parameters[parameters.length - 1] += char;
+  }
+  return parameters.map((parameter) => parameter.trim()).filter((parameter) => parameter && parameter !== "/");
+}
+
+function takesTwo(parameters: string[]): boolean {
+  const star = parameters.findIndex((parameter) => parameter.startsWith("*"));
+  const positional = star < 0 ? parameters : parameters.slice(0, star);
+  const takesAny = star >= 0 && /^\*\w/.test(parameters[star] ?? "");
+  return positional.filter((parameter) => !parameter.includes("=")).length <= 2 && (positional.length >= 2 || takesAny);
+}
+
 function savesModel(code: string): Finding {
   if (!code.includes("model.pth")) {
     return { tone: "problem", text: 'It never mentions model.pth. End with torch.save(model.state_dict(), "model.pth")' };

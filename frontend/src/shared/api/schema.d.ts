@@ -183,6 +183,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agent/request_rank": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Request Rank
+         * @description A rank that was reserved for one of the agent's slots. With `wait_s` the call stays open, with no session, until there is one.
+         */
+        post: operations["request_rank_agent_request_rank_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent/checkpoint_url": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Checkpoint Url
+         * @description Where rank 0 puts a checkpoint.
+         */
+        post: operations["checkpoint_url_agent_checkpoint_url_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent/checkpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Checkpoint
+         * @description The checkpoint is uploaded: it is checked and written anew, and the next gang starts from it.
+         */
+        post: operations["checkpoint_agent_checkpoint_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agent/heartbeat": {
         parameters: {
             query?: never;
@@ -194,6 +254,26 @@ export interface paths {
         put?: never;
         /** Heartbeat */
         post: operations["heartbeat_agent_heartbeat_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Profile
+         * @description What a machine takes and how it stands, as it says; and how the server sees it.
+         */
+        post: operations["profile_agent_profile_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -265,6 +345,26 @@ export interface paths {
         put?: never;
         /** Upload Url */
         post: operations["upload_url_agent_upload_url_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent/output_url": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Output Url
+         * @description Where to put a file that the script left in outputs/.
+         */
+        post: operations["output_url_agent_output_url_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -461,7 +561,7 @@ export interface paths {
         };
         /**
          * Preview Dataset
-         * @description The first records, however large the file is.
+         * @description The first records, however large the file is. With `chunks`: the rows of each chunk and, of a column, its values there.
          */
         get: operations["preview_dataset_datasets__dataset_id__preview_get"];
         put?: never;
@@ -503,7 +603,7 @@ export interface paths {
         put?: never;
         /**
          * Submit
-         * @description Submit a job over a dataset that was uploaded before.
+         * @description Submit a job over a dataset that is already there: with a script, or with a `model_type` and no code at all.
          */
         post: operations["submit_jobs_post"];
         delete?: never;
@@ -1056,6 +1156,15 @@ export interface components {
             current_task: number | null;
             /** Hostname */
             hostname: string | null;
+            /** Accepts */
+            accepts: string;
+            /** Paused */
+            paused: string | null;
+            /** Quarantined Until */
+            quarantined_until: string | null;
+            /** Quarantine Reason */
+            quarantine_reason: string | null;
+            doctor: components["schemas"]["DoctorView"] | null;
         };
         /** ArtifactList */
         ArtifactList: {
@@ -1068,6 +1177,8 @@ export interface components {
         ArtifactView: {
             /** Kind */
             kind: string;
+            /** Filename */
+            filename: string;
             /** Round */
             round?: number | null;
             /** Subtask Id */
@@ -1135,6 +1246,10 @@ export interface components {
             step_norm: number | null;
             /** Sha256 */
             sha256: string | null;
+            /** Held Out */
+            held_out: {
+                [key: string]: number;
+            };
         };
         /** CardShare */
         CardShare: {
@@ -1146,6 +1261,45 @@ export interface components {
             share: number;
             /** Train S */
             train_s: number;
+        };
+        /**
+         * CheckpointRequest
+         * @description POST /agent/checkpoint, after the upload. Repeating it is harmless.
+         */
+        CheckpointRequest: {
+            /** Task Id */
+            task_id: number;
+            /** Lease Token */
+            lease_token: string;
+            /** Number */
+            number: number;
+            /** Size */
+            size: number;
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
+         * CheckpointUrlRequest
+         * @description POST /agent/checkpoint_url: where to PUT a checkpoint.
+         */
+        CheckpointUrlRequest: {
+            /** Task Id */
+            task_id: number;
+            /** Lease Token */
+            lease_token: string;
+            /** Number */
+            number: number;
+            /** Size */
+            size: number;
+        };
+        /** ChunkPreview */
+        ChunkPreview: {
+            /** Chunk */
+            chunk: number;
+            /** Rows */
+            rows: number;
+            /** Labels */
+            labels: number[] | null;
         };
         /** CompleteReply */
         CompleteReply: {
@@ -1218,6 +1372,57 @@ export interface components {
             columns: string[];
             /** Rows */
             rows: string[][];
+            deal?: components["schemas"]["DealPreview"] | null;
+        };
+        /**
+         * DealPreview
+         * @description How these choices would deal the rows; with the seed of a job, exactly as that job will.
+         */
+        DealPreview: {
+            /** Labels */
+            labels: string[];
+            /** Chunks */
+            chunks: components["schemas"]["ChunkPreview"][];
+            /** Warnings */
+            warnings: string[];
+            /** Proposed */
+            proposed: string | null;
+        };
+        /**
+         * DoctorCheck
+         * @description One line of `gridx-worker doctor`.
+         */
+        DoctorCheck: {
+            /** Name */
+            name: string;
+            /** Problem */
+            problem?: string | null;
+            /** Fix */
+            fix?: string | null;
+        };
+        /**
+         * DoctorReport
+         * @description What `gridx-worker doctor` found on a machine.
+         */
+        DoctorReport: {
+            /** Age S */
+            age_s: number;
+            /** Checks */
+            checks: components["schemas"]["DoctorCheck"][];
+            /** Score */
+            score?: number | null;
+        };
+        /** DoctorView */
+        DoctorView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Score */
+            score: number | null;
+            /** Checks */
+            checks: components["schemas"]["DoctorCheck"][];
         };
         /** DownloadView */
         DownloadView: {
@@ -1231,6 +1436,24 @@ export interface components {
             final_result_url: string | null;
         };
         /**
+         * EarlyStopping
+         * @description End a job when the held-out rows have shown nothing better for `patience` rounds.
+         */
+        EarlyStopping: {
+            /**
+             * Patience
+             * @default 3
+             */
+            patience: number;
+            /**
+             * Min Delta
+             * @default 0
+             */
+            min_delta: number;
+            /** Monitor */
+            monitor?: ("accuracy" | "loss") | null;
+        };
+        /**
          * ErrorBody
          * @description The body of every answer that is not 2xx.
          */
@@ -1239,6 +1462,22 @@ export interface components {
             code: string;
             /** Detail */
             detail: string;
+        };
+        /**
+         * EvaluationView
+         * @description The round's model on held-out rows: the mean of what the agents' runs of evaluate() returned.
+         */
+        EvaluationView: {
+            /** Metrics */
+            metrics: {
+                [key: string]: number;
+            };
+            /** Rows */
+            rows: number;
+            /** Agents */
+            agents: string[];
+            /** Differ */
+            differ: string[];
         };
         /** EventView */
         EventView: {
@@ -1278,6 +1517,42 @@ export interface components {
             reason: string;
             /** Exit Code */
             exit_code?: number | null;
+        };
+        /**
+         * GangTask
+         * @description What a rank of synchronous training needs beyond an ordinary attempt.
+         */
+        GangTask: {
+            /** Gang Id */
+            gang_id: number;
+            /** Rank */
+            rank: number;
+            /** World Size */
+            world_size: number;
+            /** Orchestrator Port */
+            orchestrator_port: number;
+            /**
+             * Orchestrator Is Secure
+             * @default false
+             */
+            orchestrator_is_secure: boolean;
+            /** Secret */
+            secret: string;
+            /**
+             * Master Port
+             * @default 29500
+             */
+            master_port: number;
+            /**
+             * Backend
+             * @default gloo
+             * @enum {string}
+             */
+            backend: "gloo" | "nccl";
+            /** Checkpoint Url */
+            checkpoint_url?: string | null;
+            /** Checkpoint Sha256 */
+            checkpoint_sha256?: string | null;
         };
         /**
          * Hardware
@@ -1380,16 +1655,24 @@ export interface components {
         };
         /**
          * JobRequest
-         * @description POST /jobs: a script over a dataset that was uploaded before.
+         * @description POST /jobs: a script, or a model to be trained without one, over a dataset that is already there.
          */
         JobRequest: {
             /** Title */
             title: string;
+            /** Model Type */
+            model_type?: string | null;
             /**
              * Arguments
              * @default []
              */
             arguments: string[];
+            /**
+             * Mode
+             * @default federated
+             * @enum {string}
+             */
+            mode: "federated" | "ddp";
             /**
              * Chunks
              * @default 5
@@ -1446,6 +1729,33 @@ export interface components {
             needs: components["schemas"]["Needs"];
             /** Min Updates */
             min_updates?: number | null;
+            /**
+             * Fraction
+             * @default 1
+             */
+            fraction: number;
+            /** Round Deadline S */
+            round_deadline_s?: number | null;
+            /**
+             * Backups
+             * @default true
+             */
+            backups: boolean;
+            /**
+             * Held Out
+             * @default 0
+             */
+            held_out: number;
+            /**
+             * Evaluations
+             * @default 2
+             */
+            evaluations: number;
+            early_stopping?: components["schemas"]["EarlyStopping"] | null;
+            /** Initial Job Id */
+            initial_job_id?: number | null;
+            /** Initial Round */
+            initial_round?: number | null;
             /** Seed */
             seed?: number | null;
             /**
@@ -1462,8 +1772,10 @@ export interface components {
             dataset_id?: number | null;
             /** Dataset Name */
             dataset_name?: string | null;
+            /** Target Column */
+            target_column?: string | null;
             /** Script */
-            script: string;
+            script?: string | null;
             /**
              * Requirements
              * @default
@@ -1487,6 +1799,10 @@ export interface components {
             dataset_id: number;
             /** Dataset Name */
             dataset_name: string;
+            /** Recipe */
+            recipe: string | null;
+            /** Mode */
+            mode: string;
             /** Chunks */
             chunks: number;
             /** Rounds */
@@ -1527,6 +1843,10 @@ export interface components {
             dataset_id: number;
             /** Dataset Name */
             dataset_name: string;
+            /** Recipe */
+            recipe: string | null;
+            /** Mode */
+            mode: string;
             /** Chunks */
             chunks: number;
             /** Rounds */
@@ -1571,6 +1891,19 @@ export interface components {
             needs: components["schemas"]["Needs"];
             /** Min Updates */
             min_updates: number;
+            /** Chunks Per Round */
+            chunks_per_round: number;
+            /** Round Deadline S */
+            round_deadline_s: number | null;
+            /** Backups */
+            backups: boolean;
+            /** Held Out Share */
+            held_out_share: number;
+            /** Evaluations */
+            evaluations: number;
+            early_stopping: components["schemas"]["EarlyStopping"] | null;
+            /** Best Round */
+            best_round: number | null;
             /** Seed */
             seed: number;
             /** Units */
@@ -1635,6 +1968,16 @@ export interface components {
              * @default 2147483648
              */
             output_bytes: number;
+            /**
+             * Outputs Count
+             * @default 20
+             */
+            outputs_count: number;
+            /**
+             * Outputs Bytes
+             * @default 67108864
+             */
+            outputs_bytes: number;
             /**
              * Log Bytes
              * @default 10485760
@@ -1890,6 +2233,22 @@ export interface components {
              */
             vram_bytes: number;
         };
+        /**
+         * OutputUrlRequest
+         * @description POST /agent/output_url: where to PUT a file that the script left in outputs/. Before complete_task; may be repeated.
+         */
+        OutputUrlRequest: {
+            /** Task Id */
+            task_id: number;
+            /** Lease Token */
+            lease_token: string;
+            /** Name */
+            name: string;
+            /** Size */
+            size: number;
+            /** Sha256 */
+            sha256: string;
+        };
         /** PasswordIn */
         PasswordIn: {
             /**
@@ -1902,6 +2261,66 @@ export interface components {
              * Format: password
              */
             new: string;
+        };
+        /**
+         * Profile
+         * @description POST /agent/profile, at the agent's start and whenever it changes: what a machine takes, and how it stands.
+         */
+        Profile: {
+            /**
+             * Accepts
+             * @default all
+             * @enum {string}
+             */
+            accepts: "all" | "recipes";
+            /** Paused */
+            paused?: string | null;
+            doctor?: components["schemas"]["DoctorReport"] | null;
+        };
+        /**
+         * ProfileReply
+         * @description How the server sees the machine.
+         */
+        ProfileReply: {
+            /**
+             * Earned
+             * @default 0
+             */
+            earned: number;
+            /**
+             * Accepted
+             * @default 0
+             */
+            accepted: number;
+            /** Idle Because */
+            idle_because?: string | null;
+        };
+        /**
+         * RankRequest
+         * @description POST /agent/request_rank. An agent that already holds a rank in this slot gets it again.
+         */
+        RankRequest: {
+            /** Slot */
+            slot: number;
+            /** Slots */
+            slots: number;
+            /** Place */
+            place: string;
+            /**
+             * Address
+             * @default
+             */
+            address: string;
+            /**
+             * Warm Job Ids
+             * @default []
+             */
+            warm_job_ids: number[];
+            /**
+             * Wait S
+             * @default 0
+             */
+            wait_s: number;
         };
         /** RegisterIn */
         RegisterIn: {
@@ -1939,6 +2358,7 @@ export interface components {
             /** Agent Id */
             agent_id: string;
             hardware: components["schemas"]["Hardware"];
+            profile?: components["schemas"]["Profile"] | null;
             /**
              * Protocol Version
              * @default 1
@@ -2010,6 +2430,9 @@ export interface components {
             mean_loss: number | null;
             /** Mean Accuracy */
             mean_accuracy: number | null;
+            evaluation: components["schemas"]["EvaluationView"] | null;
+            /** Deadline At */
+            deadline_at: string | null;
             /** Global Model Sha256 */
             global_model_sha256: string | null;
         };
@@ -2191,6 +2614,8 @@ export interface components {
             /**
              * @default {
              *       "output_bytes": 2147483648,
+             *       "outputs_count": 20,
+             *       "outputs_bytes": 67108864,
              *       "log_bytes": 10485760,
              *       "install_s": 600,
              *       "install_bytes": 2147483648
@@ -2205,6 +2630,7 @@ export interface components {
              *     }
              */
             needs: components["schemas"]["Needs"];
+            gang?: components["schemas"]["GangTask"] | null;
         };
         /**
          * TaskRequest
@@ -2788,6 +3214,132 @@ export interface operations {
             };
         };
     };
+    request_rank_agent_request_rank_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RankRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskReply"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    checkpoint_url_agent_checkpoint_url_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckpointUrlRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadUrlReply"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    checkpoint_agent_checkpoint_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckpointRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     heartbeat_agent_heartbeat_post: {
         parameters: {
             query?: never;
@@ -2808,6 +3360,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HeartbeatReply"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    profile_agent_profile_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Profile"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileReply"];
                 };
             };
             /** @description Refused: the detail says what to do next */
@@ -2966,6 +3560,48 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["UploadUrlRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadUrlReply"];
+                };
+            };
+            /** @description Refused: the detail says what to do next */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The server's own trouble; 503 names in Retry-After when to try again */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    output_url_agent_output_url_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OutputUrlRequest"];
             };
         };
         responses: {
@@ -3542,6 +4178,13 @@ export interface operations {
         parameters: {
             query?: {
                 rows?: number;
+                chunks?: number | null;
+                partitioner?: string;
+                column?: string | null;
+                alpha?: number | null;
+                shards_per_chunk?: number | null;
+                proportions?: number[] | null;
+                seed?: number;
             };
             header?: never;
             path: {
@@ -3615,6 +4258,11 @@ export interface operations {
                     hyperparameters?: string;
                     /** @description a JSON object: ram_bytes, gpu, vram_bytes */
                     needs?: string;
+                    /**
+                     * @description federated or ddp
+                     * @default federated
+                     */
+                    mode?: string;
                     /** @default 5 */
                     chunks?: number;
                     /** @default 1 */
@@ -3635,6 +4283,30 @@ export interface operations {
                     keep_updates?: boolean;
                     /** @default false */
                     require_idle?: boolean;
+                    /**
+                     * @description share of the chunks that train in a round
+                     * @default 1
+                     */
+                    fraction?: number;
+                    round_deadline_s?: number;
+                    /** @default true */
+                    backups?: boolean;
+                    /**
+                     * @description share of the rows for evaluate()
+                     * @default 0
+                     */
+                    held_out?: number;
+                    /** @default 2 */
+                    evaluations?: number;
+                    /** @description a JSON object: patience, min_delta, monitor */
+                    early_stopping?: string;
+                    initial_job_id?: number;
+                    initial_round?: number;
+                    /**
+                     * Format: binary
+                     * @description a model.pth to start from
+                     */
+                    file_model?: string;
                 };
             };
         };
@@ -4171,7 +4843,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": string;
+                    "text/csv": string;
                 };
             };
             /** @description Refused: the detail says what to do next */
@@ -4180,7 +4852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["ErrorBody"];
+                    "text/csv": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description The server's own trouble; 503 names in Retry-After when to try again */
@@ -4189,7 +4861,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": components["schemas"]["ErrorBody"];
+                    "text/csv": components["schemas"]["ErrorBody"];
                 };
             };
         };

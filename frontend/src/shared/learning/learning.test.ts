@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import partitionerSource from "../../../../backend/gridx/datasets/partitioner_options.py?raw";
+import recipeSource from "../../../../backend/gridx/jobs/recipes/options.py?raw";
+import catalogueSource from "../../../../backend/gridx/datasets/catalogue.py?raw";
 import strategySource from "../../../../backend/gridx/aggregation/strategies/options.py?raw";
 import { isWithin, rangeInWords, type NumberOption } from "./options";
 import { PARTITIONERS } from "./partitioners";
+import { ACTIVATIONS, layersOf, OFFERED, RECIPES, USUAL_LAYERS } from "./recipes";
 import { STRATEGY_GROUPS } from "./strategies";
 import { partitionerInWords, strategyInWords } from "./words";
 
@@ -32,8 +35,17 @@ describe("the names and defaults", () => {
     expect(usual(PARTITIONERS)).toEqual(server);
   });
 
+  it("are the server's for models without code", () => {
+    const server = defaultsIn(recipeSource);
+    expect(Object.keys(server)).toHaveLength(4);
+    expect(usual(RECIPES)).toEqual(server);
+    expect(recipeSource).toContain(`Literal[${ACTIVATIONS.map((name) => `"${name}"`).join(", ")}]`);
+    expect(recipeSource).toContain(`= [${USUAL_LAYERS}]`);
+    expect(catalogueSource).toContain(`(${OFFERED.map(({ name }) => `"${name}"`).join(", ")})`);
+  });
+
   it("lie within their ranges", () => {
-    const options = [...STRATEGY_GROUPS.flatMap((group) => group.strategies), ...PARTITIONERS].flatMap((item) => item.options);
+    const options = [...STRATEGY_GROUPS.flatMap((group) => group.strategies), ...PARTITIONERS, ...RECIPES].flatMap((item) => item.options);
     expect(options.filter((option) => !isWithin(option, option.usual))).toEqual([]);
   });
 });
@@ -51,6 +63,12 @@ describe("a range", () => {
     expect(rangeInWords(option)).toBe(words);
     expect(inside.every((value) => isWithin(option, value))).toBe(true);
     expect(outside.some((value) => isWithin(option, value))).toBe(false);
+  });
+});
+
+describe("hidden layers", () => {
+  it.each([["128, 64", [128, 64]], ["[8 4]", [8, 4]], ["", []], ["0", null], ["2.5", null], ["many", null], ["1,".repeat(11), null]])("%j", (text, sizes) => {
+    expect(layersOf(text)).toEqual(sizes);
   });
 });
 

@@ -11,6 +11,11 @@ const machine = (hardware: Machine["hardware"], isolation = "docker"): Machine =
   tasks_completed: 0,
   current_task: null,
   hostname: null,
+  accepts: "all",
+  paused: null,
+  quarantined_until: null,
+  quarantine_reason: null,
+  doctor: null,
 });
 
 describe("what a machine says about itself", () => {

@@ -66,9 +66,10 @@ export function LineChart({ label, series, xLabel, height = 240, xDomain, yDomai
             </text>
           ))}
           {drawn.map((item) => (
-            <g key={item.id} className={cx(styles[item.tone ?? "faint"], item.isFaint && styles.thin)}>
+            <g key={item.id} className={cx(styles[item.tone ?? "faint"], item.isFaint && styles.thin, item.isDashed && styles.dashed)}>
               {item.points.length > 1 && <path d={path(item.points) ?? ""} />}
               {(item.points.length === 1 || !item.isFaint) && <Last item={item} x={x} y={y} />}
+              {item.mark && <Marked item={item} mark={item.mark} x={x} y={y} width={width} format={format} />}
             </g>
           ))}
           {at !== null && <line x1={x(at)} x2={x(at)} y1={TOP} y2={height - BOTTOM} className={styles.cursor} />}
@@ -98,6 +99,22 @@ function Last({ item, x, y }: { item: Series; x: Scale; y: Scale }) {
   return point ? <circle cx={x(point[0])} cy={y(point[1])} r={item.isFaint ? 2 : 3.5} className={styles.dot} /> : null;
 }
 
+/** A ring around the point, and its value above it; left of it where the chart ends. */
+function Marked({ item, mark, x, y, width, format }: { item: Series; mark: { x: number; name: string }; x: Scale; y: Scale; width: number; format: (value: number) => string }) {
+  const point = item.points.find((one) => one[0] === mark.x);
+  if (!point) return null;
+  const [left, top] = [x(point[0]), y(point[1])];
+  const anchor = left > width - 70 ? "end" : left < LEFT + 40 ? "start" : "middle";
+  return (
+    <>
+      <circle cx={left} cy={top} r={6.5} className={styles.ring} />
+      <text x={left} y={top < TOP + 16 ? top + 22 : top - 12} textAnchor={anchor} className={styles.marked}>
+        {mark.name} {format(point[1])}
+      </text>
+    </>
+  );
+}
+
 function Dot({ item, at, x, y }: { item: Series; at: number; x: Scale; y: Scale }) {
   const point = item.points.find((one) => one[0] === at);
   return point ? <circle cx={x(point[0])} cy={y(point[1])} r={4} className={cx(styles.dot, styles[item.tone ?? "faint"])} /> : null;
@@ -121,7 +138,7 @@ function Legend({ series, faintName }: { series: readonly Series[]; faintName: s
     <figcaption className={styles.legend}>
       {bold.map((item) => (
         <span key={item.id}>
-          <i className={styles[item.tone ?? "faint"]} />
+          <i className={cx(styles[item.tone ?? "faint"], item.isDashed && styles.dashedKey)} />
           <bdi>{item.name}</bdi>
         </span>
       ))}
@@ -159,7 +176,10 @@ function DataTable({ series, label, xLabel, format, xFormat }: DataTableProps) {
             <tr key={row.x}>
               <th scope="row">{xFormat(row.x)}</th>
               {row.values.map((value, index) => (
-                <td key={table.names[index]?.id}>{value === null ? "no value" : format(value)}</td>
+                <td key={table.names[index]?.id}>
+                  {value === null ? "no value" : format(value)}
+                  {table.names[index]?.mark?.x === row.x && ` (${table.names[index].mark.name})`}
+                </td>
               ))}
             </tr>
           ))}

@@ -5,6 +5,9 @@ export interface Series {
   points: readonly (readonly [number, number])[];
   tone?: "green" | "blue" | "amber" | "violet" | "red" | "faint";
   isFaint?: boolean;
+  isDashed?: boolean;
+  /** One of its points that stands out, such as the best: ringed, with its value and these words. */
+  mark?: { x: number; name: string };
 }
 
 const MOST_ROWS = 120;
@@ -69,7 +72,7 @@ export function tableOf(series: readonly Series[]) {
   });
   const rows = [...byX].toSorted(([a], [b]) => a - b).map(([x, values]) => ({ x, values }));
   return {
-    names: shown.map(({ id, name }) => ({ id, name })),
+    names: shown.map(({ id, name, mark }) => ({ id, name, mark })),
     rows: rows.slice(-MOST_ROWS),
     isCut: rows.length > MOST_ROWS || series.length > shown.length,
   };

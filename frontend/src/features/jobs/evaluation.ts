@@ -1,0 +1,33 @@
+import { metric, percent } from "@/shared/format/numbers";
+import { plainName } from "@/shared/format/text";
+import type { Body } from "@/shared/api/types";
+import type { Measure } from "./chartSeries";
+import type { Job } from "./queries";
+
+export type Round = Job["round_list"][number];
+type Evaluation = Body<"EvaluationView">;
+
+/** What the held-out rows say of a round's model; null where nobody scored it, or not by this measure. */
+export const heldOutValue = (round: Round | undefined, measure: Measure): number | null => round?.evaluation?.metrics[measure] ?? null;
+
+/** Whether a job's rounds are scored on held-out rows. */
+export const isScored = (job: Job): boolean => job.evaluations > 0;
+
+/** The scripts' own numbers beyond loss and accuracy, as "f1 0.912, recall 0.9". */
+export function otherMetrics({ metrics }: Evaluation): string {
+  const rest = Object.entries(metrics).filter(([name]) => name !== "accuracy" && name !== "loss");
+  return rest.map(([name, value]) => `${plainName(name).slice(0, 40)} ${metric(value)}`).join(", ");
+}
+
+/** "94.8 %", or the loss where the script gives no accuracy. */
+export function mainFigure(round: Round | undefined): string {
+  const accuracy = heldOutValue(round, "accuracy");
+  return accuracy === null ? `loss ${metric(heldOutValue(round, "loss"))}` : percent(accuracy);
+}
+
+/** A warning where two machines did not get the same numbers from the same model and rows; null where they agree. */
+export function differInWords({ agents, differ }: Evaluation): string | null {
+  if (differ.length === 0) return null;
+  const names = differ.map((name) => plainName(name).slice(0, 40)).join(" and ");
+  return `${agents.map((agent) => plainName(agent)).join(" and ")} differ in ${names} for the same model and rows: the number shown is their mean. A script whose evaluate() draws no random numbers gives everybody the same`;
+}
