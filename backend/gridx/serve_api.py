@@ -1,7 +1,9 @@
 """`python -m gridx.serve_api`: the web process on its own. `gridx serve` starts it."""
 
 import argparse
+import resource
 import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -13,6 +15,7 @@ from gridx.core.logs import configure_logs
 from gridx.core.settings import load_settings
 from gridx.core.supervisor import die_with_supervisor
 from gridx.jobs.board import Board
+from gridx.jobs.line import Line
 
 
 def main() -> None:
@@ -22,6 +25,7 @@ def main() -> None:
     parser.add_argument("--reload", action="store_true")
     arguments = parser.parse_args()
     die_with_supervisor()
+    _raise_file_limit()
     settings = load_settings()
     configure_logs(settings.log_level)
     options: dict[str, Any] = {
@@ -36,16 +40,22 @@ def main() -> None:
         uvicorn.run("gridx.serve_api:make_app", factory=True, reload=True, **options)
         return
     app = make_app()
-    server = _Server(uvicorn.Config(app, **options), [app.state.board, app.state.rank_board])
+    server = _Server(uvicorn.Config(app, **options), [app.state.line, app.state.rank_board])
     server.run()
     if not server.started:
         sys.exit(3)  # as uvicorn.run does
 
 
+def _raise_file_limit() -> None:
+    """As many connections as the system allows: each waiting agent holds one open, and the usual limit is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 class _Server(uvicorn.Server):
     """A server whose end does not wait for agents that wait for work."""
 
-    def __init__(self, config: uvicorn.Config, boards: list[Board]) -> None:
+    def __init__(self, config: uvicorn.Config, boards: Sequence[Board | Line]) -> None:
         super().__init__(config)
         self._boards = boards
 

@@ -179,8 +179,6 @@ class RankRequest(Message):
     """POST /agent/request_rank. An agent that already holds a rank in this slot gets it again."""
 
     slot: Annotated[int, Field(ge=1, le=64)]
-    slots: Annotated[int, Field(ge=1, le=64)]
-    """Ranks that the provider runs at the same time, beside ordinary work."""
     place: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     """Agents that name the same place reach one another: a Docker daemon, a machine, or a network that the provider named."""
     address: Annotated[str, StringConstraints(max_length=255)] = ""

@@ -1,21 +1,22 @@
 """Synchronous training through real processes: server, orchestrator, agents, sandboxes; machines that die in the middle."""
 
+import contextlib
 import csv
 import io
 import runpy
 import socket
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer
 
 from tests.e2e.platform import AgentProcess, Platform, User, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ddp_breast_cancer" / "train.py"
 
@@ -73,7 +74,7 @@ def run_example(platform: Platform, folder: Path, sandbox: str) -> None:
     data = breast_cancer()
     job_id = buyer.submit(EXAMPLE.read_text(), data, mode="ddp", chunks=4, partitioner="contiguous")
     assert buyer.credits() == 96
-    job = buyer.ended(job_id, 240)
+    job = buyer.ended(job_id, 340)
     assert (job["status"], job["completed_subtasks"], job["total_subtasks"]) == ("COMPLETED", 4, 4), job
     assert [subtask["kind"] for subtask in job["subtasks"]] == ["rank"] * 4
     assert [agent.seller.credits() for agent in agents] == [101] * 4
@@ -92,3 +93,130 @@ class TestExample:
     @pytest.mark.usefixtures("sandbox_image")
     def test_in_docker(self, platform: Platform, tmp_path: Path) -> None:
         run_example(platform, tmp_path, "docker")
+
+
+# Adds one to every weight in each step, all ranks together, until the file GO lies in the folder named on its command line.
+COUNTING = """
+import pathlib, sys, time
+import torch
+import torch.distributed as dist
+import gridx_task
+dist.init_process_group("gloo")
+model = torch.nn.Linear(2, 1)
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter.zero_()
+step = 0
+if saved := gridx_task.load_checkpoint():
+    model.load_state_dict(saved["model"])
+    step = saved["step"]
+print(f"starts at step {step}", flush=True)
+go = pathlib.Path(sys.argv[1]) / "GO"
+while True:
+    step += 1
+    one, last = torch.ones(()), torch.tensor(float(go.exists()))
+    dist.all_reduce(one)
+    dist.all_reduce(last, op=dist.ReduceOp.MAX)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(one / dist.get_world_size())
+    gridx_task.report(epoch=step, loss=1.0 / step, step=step)
+    if step % 5 == 0:
+        gridx_task.save_checkpoint({"model": model.state_dict(), "step": step})
+    if last:
+        break
+    time.sleep(0.05)
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "model.pth")
+dist.barrier()
+"""
+ROWS = b"x,y\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(40))
+
+
+class Counting:
+    """A job of two ranks on three agents, training until it is told to stop."""
+
+    def __init__(self, platform: Platform, folder: Path) -> None:
+        self.platform, self.folder = platform, folder
+        self.agents = {agent.name: agent for agent in start_agents(platform, "ada bob cyd")}
+        self.buyer = User.register(platform, "buyer@example.com", "buyer")
+        self.job_id = self.buyer.submit(COUNTING, ROWS, mode="ddp", chunks=2, arguments=f'["{folder}"]')
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(f"file:{self.platform.home / 'gridx.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(statement).fetchall()
+
+    def gang(self) -> int:
+        """The number of the gang that trains now, 0 for none."""
+        rows = self.query("SELECT number FROM gangs WHERE status = 'TRAINING'")
+        return rows[0][0] if rows else 0
+
+    def step(self) -> int:
+        subtasks = self.buyer.job(self.job_id).get("subtasks", [])
+        return min((subtask["epoch"] or 0 for subtask in subtasks if subtask["status"] == "RUNNING"), default=0)
+
+    def checkpoint(self, least: int = 0) -> int:
+        """The number of the last sealed checkpoint of the gang at work, if it is beyond `least`."""
+        rows = self.query("SELECT max(number) FROM checkpoints WHERE status = 'SEALED' AND gang_id = (SELECT max(id) FROM gangs)")
+        return rows[0][0] if rows[0][0] and rows[0][0] > least else 0
+
+    def trains(self, gang: int) -> None:
+        until(lambda: self.gang() == gang and self.step() > 0, 150, f"gang {gang} trains: {self.buyer.job(self.job_id).get('waiting_for')}")
+
+    def kill_agent_of(self, rank: int) -> AgentProcess:
+        subtask = next(each for each in self.buyer.job(self.job_id)["subtasks"] if each["chunk"] == rank)
+        agent = self.agents[subtask["agent_id"]]
+        agent.kill()
+        return agent
+
+    def starts(self) -> list[int]:
+        """Where the gangs' ranks 0 began."""
+        logs = self.buyer.call("GET", f"/jobs/{self.job_id}/logs").json()["items"]
+        return [int(log["text"].split()[3]) for log in logs if log["chunk"] == 0 and log["text"].startswith("starts at step")]
+
+
+class TestKill:
+    def test_an_orchestrator_then_a_rank_then_rank_0(self, platform: Platform, tmp_path: Path) -> None:
+        playing = Counting(platform, tmp_path)
+        playing.trains(1)
+        until(playing.checkpoint, 60, "a checkpoint is kept")
+
+        first, before = platform.child("gridx.orchestrator"), playing.step()
+        first.kill()
+        until(lambda: playing.step() > before + 5, 60, "training goes on without the orchestrator")
+        until(lambda: platform.child("gridx.orchestrator").pid != first.pid, 60, "it is started anew")
+        assert playing.gang() == 1
+
+        lost = playing.kill_agent_of(1)
+        playing.trains(2)
+        until(playing.checkpoint, 60, "the second gang keeps checkpoints as well")
+        lost.start()
+
+        playing.kill_agent_of(0)
+        playing.trains(3)
+        (tmp_path / "GO").touch()
+        job = playing.buyer.ended(playing.job_id, 120)
+        assert (job["status"], job["completed_subtasks"], job["paid"], job["held"]) == ("COMPLETED", 2, 2, 0), job["reason"]
+        assert playing.buyer.credits() == 98
+        assert sum(agent.seller.credits() - 100 for agent in playing.agents.values()) == 2
+        starts = playing.starts()
+        assert starts[0] == 0
+        assert 5 <= starts[1] < starts[2], "each gang begins at the last checkpoint"
+        model = torch.load(io.BytesIO(playing.buyer.model(playing.job_id)), weights_only=True)
+        last = max(subtask["epoch"] for subtask in job["subtasks"])
+        assert model["weight"].tolist() == [[last, last]], "as if nothing had happened"
+
+
+class TestPort:
+    def test_a_taken_one_is_said_and_used_once_it_is_free(self, tmp_path: Path) -> None:
+        port = free_port()
+        platform = Platform(tmp_path / "home", settings={"GRIDX_ORCHESTRATOR_PORT": str(port)})
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                platform.start()
+                buyer = User.register(platform, "buyer@example.com", "buyer")
+                job_id = buyer.submit(COUNTING, ROWS, mode="ddp", chunks=2)
+                until(lambda: f"port {port} on 127.0.0.1 is taken" in (buyer.job(job_id).get("waiting_for") or ""), 60, "it is said")
+            until(lambda: "no agent online offers any" in (buyer.job(job_id).get("waiting_for") or ""), 60, "it listens")
+        finally:
+            platform.close()

@@ -262,7 +262,9 @@ class TestShutDown:
 
 
 class TestStanding:
-    def test_says_what_it_takes_and_what_the_doctor_found(self, start: Start, server: FakeServer, make_config: Callable[..., Config]) -> None:
+    def test_says_what_it_takes_and_what_the_doctor_found(
+        self, start: Start, server: FakeServer, make_config: Callable[..., Config]
+    ) -> None:
         report.save(Findings([Check("disk", "full", "make room")], 1234.0), make_config().state_dir)
         start(accepts="recipes")
         said = server.wait_for("/agent/profile").json

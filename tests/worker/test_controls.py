@@ -15,7 +15,6 @@ import pytest
 from gridx_worker.controls import BUSY_S, Gate, Load, parse_hours
 
 
-
 def at(day: int, *time: int) -> datetime:
     """A time in January 2030; the 7th is a Monday."""
     hour, minute, second, *_ = *time, 0, 0, 0

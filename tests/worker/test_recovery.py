@@ -1,4 +1,4 @@
-"""What happens to a machine meanwhile: Docker is restarted, the disk is full, the agent is killed. Work goes on by itself, each piece once."""
+"""Docker is restarted, the disk is full, the agent is killed: work goes on by itself, each piece once."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import docker
+import psutil
 import pytest
 
 from gridx_worker.agent import Agent
@@ -39,12 +40,14 @@ class PrivateDocker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.bridge = f"gxt{os.getpid()}"
         self.address = f"unix://{folder}/sock"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         options = ["--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", "--pidfile", f"{self.folder}/pid"]
-        alone = ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--shutdown-timeout=2"]
+        # A bridge of its own, never --bridge=none: with that, a daemon removes docker0, which is another daemon's.
+        alone = [f"--bridge={self.bridge}", "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--shutdown-timeout=2"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(["dockerd", "-H", self.address, *options, *alone], stdout=log, stderr=log)
         until(self._answers)
@@ -53,6 +56,20 @@ class PrivateDocker:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(WAIT_S)
+
+    def make_bridge(self) -> None:
+        subprocess.run(["ip", "link", "add", self.bridge, "type", "bridge"], check=True, capture_output=True)
+        subprocess.run(["ip", "addr", "add", "10.213.77.1/24", "dev", self.bridge], check=True, capture_output=True)
+
+    def remove(self) -> None:
+        """Nothing of it is needed any more, so it gets no time to end well."""
+        if self._process is not None and self._process.poll() is None:
+            tree = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
+            for process in tree:
+                process.kill()
+            self._process.wait(WAIT_S)
+        subprocess.run(["ip", "link", "delete", self.bridge], check=False, capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, image: str) -> None:
         with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
@@ -69,18 +86,18 @@ class PrivateDocker:
 
 @pytest.fixture
 def private_docker(sandbox_image: str) -> Iterator[PrivateDocker]:
-    if os.geteuid() != 0 or shutil.which("dockerd") is None:
-        pytest.skip("only root can start a Docker daemon of its own")
+    if os.geteuid() != 0 or shutil.which("dockerd") is None or shutil.which("ip") is None:
+        pytest.skip("only root, with iproute2, can start a Docker daemon of its own")
     folder = Path("/tmp") / f"gridx-dockerd-{os.getpid()}"  # a socket's path is short
     folder.mkdir()
     made = PrivateDocker(folder)
     try:
+        made.make_bridge()
         made.start()
         made.load(IMAGE)
         yield made
     finally:
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        made.remove()
 
 
 class Working:

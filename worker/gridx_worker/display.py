@@ -35,6 +35,11 @@ class Display:
         if self._progress is not None:
             self._progress.stop()
 
+    def refresh(self) -> None:
+        """Draws now; it is drawn some times a second anyway."""
+        if self._progress is not None:
+            self._progress.refresh()
+
     @contextmanager
     def work(self, task: TaskReply, current: Current) -> Generator[None]:
         """While a subtask is in hand."""
@@ -47,7 +52,7 @@ class Display:
             yield
         finally:
             self._progress.remove_task(shown)
-            self._progress.reset(self._idle, visible=True, words=f"asking for work{self._earned}")
+            self._progress.reset(self._idle, visible=True, current=None, words=f"asking for work{self._earned}")
 
     def idle(self, standing: ProfileReply) -> None:
         """How the server sees the machine, while it has nothing to do."""

@@ -4,12 +4,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from gridx.agents.presence import Presence
 from gridx.agents.service import AgentActor, authenticate
-from gridx.core.deps import DatabaseDep
+from gridx.core.deps import ClockDep, DatabaseDep
 from gridx.core.errors import NotAuthenticated
 
 
-def bearer_token(request: Request) -> str:
+async def bearer_token(request: Request) -> str:
     """The Bearer token of a request. Raises NotAuthenticated when there is none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
@@ -17,11 +18,22 @@ def bearer_token(request: Request) -> str:
     return token.strip()
 
 
-def current_agent(request: Request, database: DatabaseDep) -> AgentActor:
-    token = bearer_token(request)
-    with database.read() as session:
-        return authenticate(session, token)
-
-
 BearerToken = Annotated[str, Depends(bearer_token)]
+
+
+async def get_presence(request: Request) -> Presence:
+    return request.app.state.presence
+
+
+PresenceDep = Annotated[Presence, Depends(get_presence)]
+
+
+def current_agent(token: BearerToken, database: DatabaseDep, presence: PresenceDep, clock: ClockDep) -> AgentActor:
+    """The agent that calls, which is thereby heard of."""
+    with database.read() as session:
+        agent = authenticate(session, token)
+    presence.hear(agent, clock.now())
+    return agent
+
+
 CurrentAgent = Annotated[AgentActor, Depends(current_agent)]

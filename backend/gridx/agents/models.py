@@ -36,13 +36,6 @@ class Agent(Base):
     ram_bytes: Mapped[int]
     gpu_count: Mapped[int]
     vram_bytes: Mapped[int]
-    ddp_slots: Mapped[int] = mapped_column(default=0)
-    """Ranks of synchronous training that it runs at the same time, beside its ordinary work."""
-    ddp_place: Mapped[str | None] = mapped_column(String(255), default=None)
-    """Agents that name the same place reach one another."""
-    ddp_address: Mapped[str | None] = mapped_column(String(255), default=None)
-    ddp_asked_at: Mapped[datetime | None] = mapped_column(default=None)
-    """When it last asked for a rank."""
     registered_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     removed_at: Mapped[datetime | None] = mapped_column(default=None)
@@ -56,3 +49,7 @@ class Agent(Base):
     quarantined_until: Mapped[datetime | None] = mapped_column(default=None)
     quarantine_reason: Mapped[str | None] = mapped_column(Text, default=None)
     """Why it gets no work for a while, and what its provider can do."""
+
+    def takes_work(self, now: datetime) -> bool:
+        """Neither paused by its provider nor in quarantine."""
+        return self.paused is None and (self.quarantined_until is None or self.quarantined_until <= now)

@@ -1,18 +1,20 @@
 """Keys, registration, tokens and presence of agents."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, select, update
+from sqlalchemy import ColumnElement, String, and_, bindparam, case, column, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from gridx.accounts.models import User
 from gridx.agents.models import Agent, EnrolmentKey
-from gridx.core.db import table_of
+from gridx.core.db import UtcDateTime, table_of
 from gridx.core.errors import Forbidden, GridxError, NotAuthenticated, NotFound
 from gridx.core.tokens import hash_secret, new_secret
+from gridx.core.wakeup import notify
 from gridx_protocol import PROTOCOL_VERSION, Profile, RegisterRequest
 
 _REGISTER_ADVICE = (
@@ -22,12 +24,52 @@ _REGISTER_ADVICE = (
 _KEY_ADVICE = "this enrolment key is not valid or was revoked. Make a new one with POST /agent/keys"
 
 
-_agents = table_of(Agent)
+# Every call of every agent runs one of these: Core statements, built once, that load no objects.
+_agents, _users = table_of(Agent), table_of(User)
+_may_work = and_(_agents.c.token_hash.is_not(None), _agents.c.removed_at.is_(None), _agents.c.ban_reason.is_(None))
+_ACTOR = (
+    _agents.c.id,
+    _agents.c.owner_id,
+    _agents.c.ram_bytes,
+    _agents.c.gpu_count,
+    _agents.c.vram_bytes,
+    _agents.c.accepts,
+    _agents.c.quarantined_until,
+    _agents.c.token_hash,
+    _agents.c.last_seen_at,
+)
 _LOCK = (
     update(_agents)
-    .where(_agents.c.id == bindparam("agent"))
+    .where(_agents.c.id == bindparam("agent"), _may_work)
     .values(last_seen_at=case((_agents.c.last_seen_at < bindparam("now"), bindparam("now")), else_=_agents.c.last_seen_at))
 )
+_WHO = (
+    select(*_ACTOR, _agents.c.ban_reason, _users.c.is_disabled)
+    .join(_users, _users.c.id == _agents.c.owner_id)
+    .where(_agents.c.token_hash == bindparam("token_hash"))
+)
+_among = _agents.c.token_hash.in_(bindparam("token_hashes", expanding=True))
+_VALID = (
+    select(_agents.c.token_hash).join(_users, _users.c.id == _agents.c.owner_id).where(_among, _may_work, _users.c.is_disabled.is_(False))
+)
+_LOCK_FREE = select(*_ACTOR).where(_among, _may_work).with_for_update(key_share=True, skip_locked=True)
+_SEEN = (
+    update(_agents).where(_agents.c.id == bindparam("agent"), _agents.c.last_seen_at < bindparam("at")).values(last_seen_at=bindparam("at"))
+)
+# On PostgreSQL a whole batch is one statement. A row that is locked is just being written by a call of its agent, or by who ends it.
+_heard = (
+    func.unnest(bindparam("ids", type_=ARRAY(String)), bindparam("times", type_=ARRAY(UtcDateTime)))
+    .table_valued(column("id", String), column("at", UtcDateTime))
+    .render_derived(name="heard")
+)
+_free = (
+    select(_agents.c.id, _heard.c.at)
+    .join(_heard, _heard.c.id == _agents.c.id)
+    .where(_agents.c.last_seen_at < _heard.c.at)
+    .with_for_update(of=_agents, key_share=True, skip_locked=True)
+    .cte("free")
+)
+_SEEN_MANY = update(_agents).where(_agents.c.id == _free.c.id).values(last_seen_at=_free.c.at)
 
 
 class AgentIdTaken(GridxError):
@@ -51,6 +93,9 @@ class AgentActor:
     vram_bytes: int
     accepts: str = "all"
     quarantined_until: datetime | None = None
+    token_hash: str | None = None
+    last_seen_at: datetime | None = None
+    """As the database knows it; what was heard since comes with the next batch."""
 
     def is_quarantined(self, now: datetime) -> bool:
         return self.quarantined_until is not None and self.quarantined_until > now
@@ -84,6 +129,7 @@ def revoke_key(session: Session, owner_id: int, key_id: int, now: datetime) -> l
     key.revoked_at = key.revoked_at or now
     agent_ids = list(session.scalars(select(Agent.id).where(Agent.key_id == key_id)))
     session.execute(update(Agent).where(Agent.key_id == key_id).values(token_hash=None))
+    notify(session)
     return agent_ids
 
 
@@ -114,22 +160,31 @@ def register(session: Session, key: str, request: RegisterRequest, now: datetime
         raise Forbidden(f"this machine was banned: {agent.ban_reason}")
     _describe(agent, request, now)
     agent.key_id, agent.token_hash, agent.last_seen_at, agent.removed_at = enrolment.id, hash_secret(token), now, None
+    notify(session)
     return Registration(agent.id, token, is_new=False)
 
 
 def authenticate(session: Session, token: str) -> AgentActor:
     """The agent that a Bearer token belongs to. Raises NotAuthenticated with advice."""
-    found = session.execute(
-        select(Agent, User.is_disabled).join(User, User.id == Agent.owner_id).where(Agent.token_hash == hash_secret(token))
-    ).one_or_none()
+    found = session.connection().execute(_WHO, {"token_hash": hash_secret(token)}).one_or_none()
     if found is None:
-        raise NotAuthenticated(_REGISTER_ADVICE)
-    agent, is_disabled = found
+        raise ended_token()
+    *known, ban_reason, is_disabled = found
     if is_disabled:
         raise NotAuthenticated("the account of this machine's provider is disabled; ask the server's administrator")
-    if agent.ban_reason is not None:
-        raise NotAuthenticated(f"this machine was banned: {agent.ban_reason}")
-    return AgentActor(agent.id, agent.owner_id, agent.ram_bytes, agent.gpu_count, agent.vram_bytes, agent.accepts, agent.quarantined_until)
+    if ban_reason is not None:
+        raise NotAuthenticated(f"this machine was banned: {ban_reason}")
+    return AgentActor(*known)
+
+
+def ended_token() -> NotAuthenticated:
+    """What an agent is told whose token is no longer valid."""
+    return NotAuthenticated(_REGISTER_ADVICE)
+
+
+def valid_tokens(session: Session, token_hashes: Collection[str]) -> set[str]:
+    """Those of these token hashes whose agents may still work."""
+    return set(session.connection().scalars(_VALID, {"token_hashes": list(token_hashes)}))
 
 
 def set_profile(session: Session, agent_id: str, profile: Profile, now: datetime) -> None:
@@ -143,20 +198,31 @@ def quarantine(session: Session, agent_id: str, until: datetime, reason: str) ->
 
 
 def lock(session: Session, agent_id: str, now: datetime) -> None:
-    """Note that an agent was heard of, and let its other calls wait for the end of this transaction: two never get two attempts."""
-    session.connection().execute(_LOCK, {"agent": agent_id, "now": now})
+    """Note that an agent was heard of, and let its other calls wait for the end of this transaction: two never get two attempts.
+
+    Raises NotAuthenticated when the agent's token ended since the call began.
+    """
+    if session.connection().execute(_LOCK, {"agent": agent_id, "now": now}).rowcount != 1:
+        raise ended_token()
+
+
+def lock_free(session: Session, token_hashes: Collection[str]) -> dict[str, AgentActor]:
+    """Lock as many of the agents with these tokens as nobody else has locked. Returns them as they stand now, by id."""
+    rows = session.connection().execute(_LOCK_FREE, {"token_hashes": list(token_hashes)})
+    return {row.id: AgentActor(*row) for row in rows}
 
 
 def touch(session: Session, agent_id: str, now: datetime) -> None:
     """Note that an agent was heard of."""
-    session.execute(update(Agent).where(Agent.id == agent_id, Agent.last_seen_at < now).values(last_seen_at=now))
+    session.connection().execute(_SEEN, {"agent": agent_id, "at": now})
 
 
-def offer_slots(session: Session, agent_id: str, slots: int, place: str, address: str, now: datetime) -> None:
-    """Note that an agent asks for ranks: how many it runs at the same time, and where others reach it."""
-    session.execute(
-        update(Agent).where(Agent.id == agent_id).values(ddp_slots=slots, ddp_place=place, ddp_address=address, ddp_asked_at=now)
-    )
+def note_seen(session: Session, seen: Mapping[str, datetime]) -> None:
+    """Note when each of many agents was heard of."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection().execute(_SEEN_MANY, {"ids": list(seen), "times": list(seen.values())})
+    else:
+        session.connection().execute(_SEEN, [{"agent": agent_id, "at": at} for agent_id, at in seen.items()])
 
 
 def remove(session: Session, owner_id: int, agent_id: str, now: datetime) -> None:
@@ -165,6 +231,7 @@ def remove(session: Session, owner_id: int, agent_id: str, now: datetime) -> Non
     if agent is None or agent.owner_id != owner_id or agent.removed_at is not None:
         raise NotFound(f"you have no machine named {agent_id!r}")
     agent.removed_at, agent.token_hash = now, None
+    notify(session)
 
 
 def ban(session: Session, agent_id: str, reason: str) -> None:
@@ -173,6 +240,7 @@ def ban(session: Session, agent_id: str, reason: str) -> None:
     if agent is None:
         raise NotFound(f"there is no machine named {agent_id!r}")
     agent.ban_reason, agent.token_hash = reason, None
+    notify(session)
 
 
 def lift_ban(session: Session, agent_id: str) -> None:

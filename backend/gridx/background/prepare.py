@@ -3,6 +3,7 @@
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
@@ -11,6 +12,7 @@ from gridx.aggregation.summary import UpdateCaps, UpdateRefused, UpdateSummary
 from gridx.background.work import WORK_LEASE_S, Work, run_leased
 from gridx.core import lease
 from gridx.core.errors import NotFound
+from gridx.datasets import lacking
 from gridx.datasets.csv_records import CsvScan
 from gridx.datasets.describe import describe
 from gridx.datasets.labels import LabelsUnusable
@@ -69,6 +71,9 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         except (SourceChanged, TooFewRows, Undealable, LabelsUnusable, NotFound) as error:
             _fail(work, job_id, f"the dataset could not be split: {error}")
             return
+        if schema is not None:
+            schema.result()
+        lacks = _lacks(work, dataset, folder, [chunk.path for chunk in done.chunks[: job.chunks]]) if schema is not None else None
         prefix = f"jobs/{job_id}/chunks/{token[:8]}"
         keys = [f"{prefix}/{index}.csv" for index in range(len(done.chunks))]
         for key, chunk in zip(keys, done.chunks, strict=True):
@@ -76,7 +81,6 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         work.store.put_file(f"{prefix}/rows.map", done.map_path)
         schema_key: str | None = None
         if schema is not None:
-            schema.result()
             schema_key = f"{prefix}/schema.json"
             work.store.put_file(schema_key, folder / _SCHEMA)
         initial_key = f"jobs/{job_id}/rounds/0-{token[:8]}.pth"
@@ -101,6 +105,7 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
                 bytes=chunk.bytes,
                 sha256=chunk.sha256,
                 object_key=key,
+                lacks=lacks[index] if lacks is not None and index < job.chunks else None,
             )
             for index, (key, chunk) in enumerate(files)
         )
@@ -112,6 +117,13 @@ def _prepare(work: Work, job_id: int, token: str) -> None:
         if job.evaluations:
             text += f"; {done.chunks[job.chunks].rows} rows are held out"
         move(session, job, "RUNNING", now=now, text=text)
+
+
+def _lacks(work: Work, dataset: Dataset, folder: Path, chunks: list[Path]) -> list[dict[str, list[Any]]] | None:
+    """What each chunk has no row of, to explain a refusal with; None for a large dataset."""
+    if dataset.bytes > lacking.MOST_BYTES:
+        return None
+    return work.executor.submit(lacking.lacking, folder / _SCHEMA, chunks, dataset.delimiter).result()
 
 
 def _initial_model(work: Work, job: Job, folder: Path) -> UpdateSummary | None:

@@ -1,4 +1,7 @@
-"""What routers ask of the application: sessions, settings, the clock. The commit happens before the answer is sent (`scope="function"`)."""
+"""What routers ask of the application: sessions, settings, the clock. The commit happens before the answer is sent (`scope="function"`).
+
+What does not block is `async`: FastAPI would give anything else to a worker thread, one for each parameter of each call.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -11,25 +14,25 @@ from gridx.core.db import Database
 from gridx.core.settings import Settings
 
 
-def get_database(request: Request) -> Database:
+async def get_database(request: Request) -> Database:
     return request.app.state.database
 
 
-def get_settings(request: Request) -> Settings:
+async def get_settings(request: Request) -> Settings:
     return request.app.state.settings
 
 
-def get_clock(request: Request) -> Clock:
+async def get_clock(request: Request) -> Clock:
     return request.app.state.clock
 
 
 def read_session(request: Request) -> Iterator[Session]:
-    with get_database(request).read() as session:
+    with request.app.state.database.read() as session:
         yield session
 
 
 def write_session(request: Request) -> Iterator[Session]:
-    with get_database(request).write() as session:
+    with request.app.state.database.write() as session:
         yield session
 
 

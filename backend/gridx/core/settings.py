@@ -64,6 +64,19 @@ class Settings(BaseSettings):
         return url
 
     @property
+    def orchestrator_tls(self) -> tuple[Path, Path] | None:
+        """Certificate chain and key of the orchestrator, None without TLS. Raises ConfigurationError when one of the two is missing."""
+        certificate, key = self.orchestrator_tls_cert, self.orchestrator_tls_key
+        if certificate is None and key is None:
+            return None
+        if certificate is None or key is None:
+            raise ConfigurationError("set both GRIDX_ORCHESTRATOR_TLS_CERT and GRIDX_ORCHESTRATOR_TLS_KEY, or neither")
+        for path in (certificate, key):
+            if not path.is_file():
+                raise ConfigurationError(f"{path}, which the orchestrator of synchronous training needs for TLS, is no file")
+        return certificate, key
+
+    @property
     def registration_domains(self) -> list[str]:
         """E-mail domains that may register, lower case; empty unless GRIDX_REGISTRATION lists some."""
         if self.registration in ("open", "invite"):

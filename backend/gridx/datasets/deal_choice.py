@@ -30,7 +30,9 @@ class DealChoice(BaseModel):
         try:
             parsed = parse_options(self.partitioner, given)
         except ValidationError as error:
-            raise Invalid("; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))) from None
+            raise Invalid(
+                "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+            ) from None
         if problem := parsed.problem(chunks):
             raise Invalid(problem)
         return parsed.model_dump()

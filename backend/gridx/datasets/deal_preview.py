@@ -57,7 +57,9 @@ def preview_deal(
     counts = np.bincount(owners * len(names) + codes, minlength=chunks * len(names)).reshape(chunks, len(names))
     about, proposed = _classes(counts, names, partitioner, column or "")
     if partitioner == "contiguous" and _is_sorted(codes, len(names)):
-        about.insert(0, f"the file is sorted by {column!r}: cut in order, each chunk sees other classes, and averaging such models learns badly")
+        about.insert(
+            0, f"the file is sorted by {column!r}: cut in order, each chunk sees other classes, and averaging such models learns badly"
+        )
         proposed = "stratified"
     return Dealt(sizes.tolist(), names, counts.tolist(), warnings + about, proposed)
 
@@ -70,12 +72,16 @@ def _classes(counts: NDArray[np.int64], names: list[str], partitioner: str, colu
     for place in np.argsort(totals, kind="stable").tolist():
         name, total = _shown(names[place]), int(totals[place])
         if total < chunks:
-            words.append(f"class {name} has {_rows(total)}, fewer than the {chunks} chunks: some chunks cannot have it. Ask for fewer chunks")
+            words.append(
+                f"class {name} has {_rows(total)}, fewer than the {chunks} chunks: some chunks cannot have it. Ask for fewer chunks"
+            )
         elif missing[place] and partitioner in _ON_PURPOSE:
             words.append(f"class {name} is missing from {missing[place]} of {chunks} chunks, as {partitioner} deals them")
         elif missing[place] or (partitioner in ("iid", "sizes") and total < _FEW_ROWS * chunks):
             what = f"is missing from {missing[place]} of {chunks} chunks" if missing[place] else "is rare"
-            words.append(f"class {name} {what} ({_rows(total)} in all): the partitioner stratified by {column!r} gives every chunk its share")
+            words.append(
+                f"class {name} {what} ({_rows(total)} in all): the partitioner stratified by {column!r} gives every chunk its share"
+            )
             proposed = "stratified"
     if len(words) > _NAMED:
         words = [*words[:_NAMED], f"and {len(words) - _NAMED} more classes like these"]

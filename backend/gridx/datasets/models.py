@@ -53,3 +53,5 @@ class Chunk(Base):
     bytes: Mapped[int]
     sha256: Mapped[str] = mapped_column(String(64))
     object_key: Mapped[str] = mapped_column(String(200))
+    lacks: Mapped[dict[str, list[Any]] | None] = mapped_column(JSON, default=None)
+    """By column, the values that no row of this chunk has and others have; None where it was not looked for."""

@@ -1,15 +1,16 @@
 """The agents' routes about work, and the sellers' routes that end it. Every call about a task carries its lease token."""
 
+import asyncio
 import secrets
 import time
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from gridx.accounts.deps import SellerUser
 from gridx.agents import service as agents
-from gridx.agents.deps import CurrentAgent
+from gridx.agents.deps import CurrentAgent, PresenceDep
 from gridx.agents.service import AgentActor
 from gridx.aggregation.strategies.options import parse_options
 from gridx.core.clock import Clock
@@ -20,8 +21,8 @@ from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
 from gridx.core.text import Text
 from gridx.jobs import claims, dispatch, outputs, reports, standing
-from gridx.jobs.board import Board
 from gridx.jobs.claims import Claim
+from gridx.jobs.line import Line, Ticket
 from gridx.jobs.schemas import Message
 from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
@@ -59,9 +60,24 @@ class NothingUploaded(GridxError):
     code = "nothing_uploaded"
 
 
+async def get_line(request: Request) -> Line:
+    return request.app.state.line
+
+
+LineDep = Annotated[Line, Depends(get_line)]
+
+
 @router.post("/heartbeat")
-def heartbeat(body: HeartbeatRequest, agent: CurrentAgent, session: WriteSession, clock: ClockDep, settings: SettingsDep) -> HeartbeatReply:
-    reason = dispatch.heartbeat(session, agent, body, clock.now(), settings)
+async def heartbeat(
+    body: HeartbeatRequest, agent: CurrentAgent, database: DatabaseDep, clock: ClockDep, settings: SettingsDep
+) -> HeartbeatReply:
+    """An idle agent's is noted, no more: most of a server's calls are these."""
+
+    def extend() -> str | None:
+        with database.write() as session:
+            return dispatch.heartbeat(session, agent, body, clock.now(), settings)
+
+    reason = await to_thread.run_sync(extend) if body.task_id is not None else None
     return HeartbeatReply(heartbeat_s=settings.heartbeat_s, poll_s=settings.poll_s, cancel=reason is not None, cancel_reason=reason)
 
 
@@ -74,26 +90,38 @@ def profile(body: Profile, agent: CurrentAgent, session: WriteSession, clock: Cl
 
 @router.post("/request_task")
 async def request_task(
-    body: TaskRequest, request: Request, agent: CurrentAgent, database: DatabaseDep, store: StoreDep, clock: ClockDep, settings: SettingsDep
+    body: TaskRequest,
+    request: Request,
+    agent: CurrentAgent,
+    presence: PresenceDep,
+    line: LineDep,
+    database: DatabaseDep,
+    store: StoreDep,
+    clock: ClockDep,
+    settings: SettingsDep,
 ) -> TaskReply:
     """Work for an agent. With `wait_s` the call stays open, with no session, until there is some."""
     if not body.wait_s:
         return await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
-    board, end = get_board(request), time.monotonic() + min(body.wait_s, MAX_WAIT_S)
-    while True:
-        ticket = board.join()
-        try:
-            reply = await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
-            left = end - time.monotonic()
-            if reply.task_id is not None or left <= 0 or board.is_dismissed:
-                return reply
-            is_called = await ticket.wait(left)
-        finally:
-            board.leave(ticket)
-        if await request.is_disconnected():
-            if is_called:
-                board.call(1)  # the next in the line takes the place of who went away
-            return reply
+    end, asked_at = time.monotonic() + min(body.wait_s, MAX_WAIT_S), 0.0
+    with presence.open_call(agent.id):
+        while True:
+            ticket = line.join(agent, body.warm_job_ids, asked_at=asked_at)
+            try:
+                reply = await to_thread.run_sync(_ask, body, agent, database, store, clock, settings)
+                if reply.task_id is not None:
+                    return reply
+                is_there = await _wait(request, ticket, end - time.monotonic())
+            finally:
+                line.leave(ticket)
+            if ticket.is_refused:
+                raise agents.ended_token()
+            if ticket.claim is not None:
+                left_s = max(0.0, (ticket.claim.deadline_at - clock.now()).total_seconds())
+                return await to_thread.run_sync(task_reply, ticket.claim, store, settings, left_s, reply.ended_job_ids)
+            if line.is_dismissed or not is_there or time.monotonic() >= end:
+                return reply if not line.is_dismissed else reply.model_copy(update={"poll_after_s": settings.poll_s})
+            asked_at = ticket.asked_at
 
 
 @router.post("/metrics")
@@ -206,8 +234,26 @@ def remove_agent(
     return Message(message=f"{agent_id} is removed")
 
 
-def get_board(request: Request) -> Board:
-    return request.app.state.board
+async def _wait(request: Request, ticket: Ticket, seconds: float) -> bool:
+    """Until the ticket is called, the agent hangs up, or so many seconds. Returns whether the agent is still there."""
+    has_gone = False
+
+    async def listen() -> None:
+        nonlocal has_gone
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        has_gone = True
+        ticket.call()
+
+    listening = asyncio.create_task(listen())
+    try:
+        async with asyncio.timeout(seconds):
+            await ticket.wait()
+    except TimeoutError:
+        pass
+    finally:
+        listening.cancel()
+    return not has_gone
 
 
 def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: ObjectStore, clock: Clock, settings: Settings) -> TaskReply:
@@ -215,9 +261,10 @@ def _ask(body: TaskRequest, agent: AgentActor, database: Database, store: Object
     with database.read() as session:
         idle = not dispatch.has_work(session, now) and not claims.holds_attempt(session, agent)
         ended = dispatch.ended_jobs(session, body.warm_job_ids)
-    with database.write() as session:
-        agents.touch(session, agent.id, now)
-        claim = None if idle else claims.claim(session, agent, body.warm_job_ids, now, settings)
+    claim: Claim | None = None
+    if not idle:
+        with database.write() as session:
+            claim = claims.claim(session, agent, body.warm_job_ids, now, settings)
     if claim is None:
         return TaskReply(task_id=None, poll_after_s=0.0 if body.wait_s else settings.poll_s, ended_job_ids=ended)
     return task_reply(claim, store, settings, max(0.0, (claim.deadline_at - now).total_seconds()), ended)

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from gridx.aggregation.checks import compare
 from gridx.aggregation.summary import UpdateSummary
+from gridx.datasets.models import Chunk
 from gridx.jobs import attempts
 from gridx.jobs.models import Attempt, Job, Round, Subtask
 from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, lock_job
@@ -55,7 +56,9 @@ def _accept_or_refuse(
         end = attempts.accept_late if subtask.status in SUBTASK_ENDS else attempts.accept
         end(session, job, subtask, attempt, now)
         return
-    attempts.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), difference, now, offline_after_s)
+    assert reference is not None
+    reason = difference + _what_it_lacks(session, subtask, reference, update)
+    attempts.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
 
 
 def _refuse_disagreeing(
@@ -72,7 +75,29 @@ def _refuse_disagreeing(
     other = next((_summary(past), where) for past, where in inspected if _summary(past).signature != update.signature)
     difference = compare(other[0], update)
     reason = f"the updates of round {subtask.round_number} do not fit together; compared with chunk {other[1].chunk_index}: {difference}"
+    reason += _what_it_lacks(session, subtask, other[0], update) or _what_it_lacks(session, other[1], update, other[0])
     attempts.end_badly(session, job, subtask, attempt, "REFUSED", _fault(update), reason, now, offline_after_s)
+
+
+def _what_it_lacks(session: Session, subtask: Subtask, reference: UpdateSummary, update: UpdateSummary) -> str:
+    """The class or category that explains a size, by name, with the cure: a chunk without it makes a smaller layer."""
+    wanted = {spec.name: spec.shape for spec in reference.tensors}
+    smaller = {
+        want - have
+        for spec in update.tensors
+        if len(spec.shape) == len(wanted.get(spec.name, ()))
+        for want, have in zip(wanted[spec.name], spec.shape, strict=True)
+        if want > have
+    }
+    lacks = session.scalar(select(Chunk.lacks).where(Chunk.job_id == subtask.job_id, Chunk.index == subtask.chunk_index)) or {}
+    for column, values in lacks.items():
+        if len(values) in smaller:
+            named = f"{column!r} = {', '.join(map(repr, values))}"
+            return (
+                f". Chunk {subtask.chunk_index} has no row with {named[:300]}: take gridx_task.schema()['columns'][{column!r}]['categories'] "
+                f"instead of counting or fitting on the chunk, or deal the rows stratified by {column!r}"
+            )
+    return ""
 
 
 def _elect(session: Session, job: Job, round_: Round, inspected: Sequence[tuple[Attempt, Subtask]]) -> tuple[UpdateSummary | None, bool]:

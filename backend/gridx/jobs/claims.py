@@ -128,6 +128,28 @@ def is_due(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
     return or_(_subtasks.c.not_before.is_(None), _subtasks.c.not_before <= now)
 
 
+def attempt_row(claim: Claim, agent: AgentActor, now: datetime, settings: Settings) -> dict[str, Any]:
+    """The attempt that a claim begins."""
+    return {
+        "job_id": claim.job_id,
+        "buyer_id": claim.owner_id,
+        "subtask_id": claim.subtask_id,
+        "agent_id": agent.id,
+        "seller_id": agent.owner_id,
+        "slot": 0,
+        "number": claim.number,
+        "is_backup": claim.is_backup,
+        "status": "RUNNING",
+        "lease_token": claim.lease_token,
+        "lease_expires_at": now + timedelta(seconds=settings.lease_s),
+        "deadline_at": claim.deadline_at,
+        "upload_key": f"jobs/{claim.job_id}/uploads/{secrets.token_hex(8)}.pth",
+        "paid": 0,
+        "started_at": now,
+        "work_failures": 0,
+    }
+
+
 def _wishes(agent: AgentActor, warm_job_ids: Sequence[int], now: datetime) -> dict[str, Any]:
     return {
         "warm": list(warm_job_ids),
@@ -173,25 +195,7 @@ def _begin(session: Session, connection: Connection, agent: AgentActor, picked: 
         seen = Seen(made.subtask_id, made.job_id, "PENDING")
         text = f"{what} of round {made.round_number} went to {agent.id}"
         move(session, seen, "RUNNING", now=now, text=text, attempts_made=made.number, not_before=None)
-    row = {
-        "job_id": made.job_id,
-        "buyer_id": made.owner_id,
-        "subtask_id": made.subtask_id,
-        "agent_id": agent.id,
-        "seller_id": agent.owner_id,
-        "slot": 0,
-        "number": made.number,
-        "is_backup": made.is_backup,
-        "status": "RUNNING",
-        "lease_token": made.lease_token,
-        "lease_expires_at": now + timedelta(seconds=settings.lease_s),
-        "deadline_at": made.deadline_at,
-        "upload_key": f"jobs/{made.job_id}/uploads/{secrets.token_hex(8)}.pth",
-        "paid": 0,
-        "started_at": now,
-        "work_failures": 0,
-    }
-    attempt_id = connection.execute(_BEGIN, row).scalar_one()
+    attempt_id = connection.execute(_BEGIN, attempt_row(made, agent, now, settings)).scalar_one()
     _log.info("assigned", job=made.job_id, subtask=made.subtask_id, attempt=attempt_id, agent=agent.id)
     return made
 
@@ -207,7 +211,7 @@ def _losses() -> ColumnElement[int]:
     return func.coalesce(func.sum(weight), 0)
 
 
-def _described(task: Any) -> Select[*tuple[Any, ...]]:
+def described(task: Any) -> Select[*tuple[Any, ...]]:
     """Everything a Claim says about `task`, a subtask: a statement to be told about the attempt."""
     before = case((task.c.kind == "evaluate", 0), else_=1)  # what is evaluated is the round's own model
     start = and_(_rounds.c.job_id == task.c.job_id, _rounds.c.number == task.c.round_number - before)
@@ -274,7 +278,7 @@ def _picking(condition: ColumnElement[bool], *, late: bool = False) -> Select[*t
     first_is_alive = exists().where(
         _attempts.c.subtask_id == picked.c.id, _attempts.c.status.in_(("RUNNING", "VERIFYING")), ~_attempts.c.is_backup
     )
-    return _described(picked).add_columns(
+    return described(picked).add_columns(
         (picked.c.attempts_made + 1).label("number"),
         literal(late).label("is_beside"),
         (first_is_alive if late else literal(False)).label("is_backup"),
@@ -284,7 +288,7 @@ def _picking(condition: ColumnElement[bool], *, late: bool = False) -> Select[*t
 _is_held = and_(_attempts.c.agent_id == bindparam("agent"), _attempts.c.slot == bindparam("held_slot"), _attempts.c.status == "RUNNING")
 _HOLDS = select(_attempts.c.id).where(_is_held)
 _HELD = (
-    _described(_subtasks)
+    described(_subtasks)
     .join(_attempts, _attempts.c.subtask_id == _subtasks.c.id)
     .where(_is_held)
     .add_columns(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import ColumnElement, and_, exists, func, select, update
+from sqlalchemy import ColumnElement, and_, exists, select, update
 from sqlalchemy.orm import Session
 
 from gridx.agents import service as agents
@@ -30,12 +30,6 @@ def has_work(session: Session, now: datetime) -> bool:
     return session.scalar(select(exists().where(Subtask.job_id == Job.id, Job.status == "RUNNING", is_open(now)))) or False
 
 
-def count_due(session: Session, now: datetime) -> int:
-    """Subtasks that an agent could take now."""
-    due = select(func.count()).select_from(Subtask).join(Job, Job.id == Subtask.job_id)
-    return session.scalar(due.where(Job.status == "RUNNING", is_open(now))) or 0
-
-
 def ended_jobs(session: Session, job_ids: Sequence[int]) -> list[int]:
     """Which of these jobs are over, or were never there."""
     if not job_ids:
@@ -45,10 +39,10 @@ def ended_jobs(session: Session, job_ids: Sequence[int]) -> list[int]:
 
 
 def heartbeat(session: Session, agent: AgentActor, beat: HeartbeatRequest, now: datetime, settings: Settings) -> str | None:
-    """Note presence and extend the lease. Returns why the attempt is over, or None while the agent may go on."""
-    agents.touch(session, agent.id, now)
+    """Extend the lease. Returns why the attempt is over, or None while the agent may go on."""
     if beat.task_id is None or beat.lease_token is None:
         return None
+    agents.touch(session, agent.id, now)
     values = {
         name: value for name, value in (("phase", beat.phase), ("progress", beat.progress), ("epoch", beat.epoch)) if value is not None
     }

@@ -19,17 +19,18 @@ from gridx.agents.models import Agent
 from gridx.core.db import table_of
 from gridx.core.lease import new_lease_token
 from gridx.core.settings import Settings
-from gridx.jobs.gang_models import LIVE, Checkpoint, Gang, Member
+from gridx.jobs.gang_models import LIVE, Checkpoint, Gang, Member, RankSlot
 from gridx.jobs.gangs import break_gang
 from gridx.jobs.models import Attempt, Job, Subtask
 from gridx.jobs.states import lock_job, move, record
+from gridx.jobs.suited import meets_needs
 
 REGISTER_S: Final = 30.0
 """A reserved agent has to come for its rank within this time."""
 READY_S: Final = 900.0
 """And to have its files and packages within this."""
 ASKED_S: Final = 60.0
-"""An agent offers slots as long as it asked for ranks within this time; one that is kept waiting asks anew every half minute."""
+"""A slot is offered as long as its agent asked within this time; one that is kept waiting asks anew every half minute."""
 PATIENCE_S: Final = 300.0
 """A gang that waits longer than this is not overtaken any more by younger ones that need the same agents."""
 _LONGEST_PAUSE_S: Final = 30.0
@@ -103,57 +104,47 @@ def look_after(session: Session, now: datetime) -> int:
 
 def free_places(session: Session, job: Job, now: datetime, offline_after_s: float) -> dict[str, list[Place]]:
     """Free slots that meet the job's needs, by the network in which agents reach one another."""
-    return _places(session, job, now, offline_after_s, _taken(session))
+    return _places(session, job, now, offline_after_s, _is_free(now))
 
 
 def all_places(session: Session, job: Job, now: datetime, offline_after_s: float) -> dict[str, list[Place]]:
     """The same, as if nobody was at work."""
-    return _places(session, job, now, offline_after_s, {})
+    return _places(session, job, now, offline_after_s, _is_offered(now))
 
 
 def offered(session: Session, now: datetime, offline_after_s: float) -> int:
     """Slots of all agents online, whatever a job needs."""
-    return session.scalar(select(func.sum(Agent.ddp_slots)).where(agents.is_online(now, offline_after_s), _offers(now))) or 0
+    statement = select(func.count()).select_from(RankSlot).join(Agent, Agent.id == RankSlot.agent_id)
+    return session.scalar(statement.where(agents.is_online(now, offline_after_s), _is_offered(now))) or 0
 
 
-def _offers(now: datetime) -> ColumnElement[bool]:
-    """Whether an agent asks for ranks, or is at work on one."""
-    at_work = exists().where(Attempt.agent_id == Agent.id, Attempt.status == "RUNNING", Attempt.slot > 0)
-    return (Agent.ddp_asked_at > now - timedelta(seconds=ASKED_S)) | at_work
-
-
-def _places(session: Session, job: Job, now: datetime, offline_after_s: float, taken: dict[str, set[int]]) -> dict[str, list[Place]]:
-    # An agent that lost a rank of this job is not given another before it asked again.
-    lost = (
-        select(Attempt.id)
-        .where(Attempt.job_id == job.id, Attempt.agent_id == Agent.id, Attempt.status == "LOST", Attempt.finished_at >= Agent.ddp_asked_at)
-        .exists()
-    )
-    suited = session.scalars(
-        select(Agent)
-        .where(
-            agents.is_online(now, offline_after_s),
-            _offers(now),
-            Agent.ram_bytes >= job.needs_ram_bytes,
-            Agent.gpu_count >= job.needs_gpus,
-            Agent.vram_bytes >= job.needs_vram_bytes,
-            ~lost,
-        )
-        .order_by(Agent.id)
+def _places(session: Session, job: Job, now: datetime, offline_after_s: float, *conditions: ColumnElement[bool]) -> dict[str, list[Place]]:
+    rows = session.execute(
+        select(RankSlot, Agent.owner_id)
+        .join(Agent, Agent.id == RankSlot.agent_id)
+        .where(agents.is_online(now, offline_after_s), *meets_needs(job), *conditions)
+        .order_by(RankSlot.agent_id, RankSlot.slot)
     ).all()
     found: dict[str, list[Place]] = defaultdict(list)
-    for agent in suited:
-        for slot in range(1, agent.ddp_slots + 1):
-            if slot not in taken.get(agent.id, set()):
-                found[agent.ddp_place or ""].append(Place(agent.id, agent.owner_id, slot, agent.ddp_address or ""))
+    for slot, owner_id in rows:
+        found[slot.place].append(Place(slot.agent_id, owner_id, slot.slot, slot.address))
     return found
 
 
-def _taken(session: Session) -> dict[str, set[int]]:
-    taken: dict[str, set[int]] = defaultdict(set)
-    for agent_id, slot in session.execute(select(Attempt.agent_id, Attempt.slot).where(Attempt.status == "RUNNING", Attempt.slot > 0)):
-        taken[agent_id].add(slot)
-    return taken
+def _is_offered(now: datetime) -> ColumnElement[bool]:
+    """Whether a slot asks for ranks, or is at work on one."""
+    return (RankSlot.asked_at > now - timedelta(seconds=ASKED_S)) | _at_work(Attempt.status == "RUNNING")
+
+
+def _is_free(now: datetime) -> ColumnElement[bool]:
+    """Whether it asked lately, and since it ended its last rank: an agent that lost one, or still clears up, has not."""
+    return (RankSlot.asked_at > now - timedelta(seconds=ASKED_S)) & ~_at_work(
+        (Attempt.status == "RUNNING") | (Attempt.finished_at > RankSlot.asked_at)
+    )
+
+
+def _at_work(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    return exists().where(Attempt.agent_id == RankSlot.agent_id, Attempt.slot == RankSlot.slot, condition)
 
 
 def _choose(job: Job, free: dict[str, list[Place]]) -> tuple[str, list[Place]] | None:

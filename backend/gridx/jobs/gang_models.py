@@ -11,6 +11,19 @@ from gridx.core.lease import Leased
 LIVE = ("FORMING", "TRAINING")
 
 
+class RankSlot(Base):
+    """A place for one rank that an agent offers by asking for work. Agents that name the same `place` reach one another."""
+
+    __tablename__ = "rank_slots"
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id"), primary_key=True)
+    slot: Mapped[int] = mapped_column(primary_key=True)
+    place: Mapped[str] = mapped_column(String(255))
+    address: Mapped[str] = mapped_column(String(255))
+    """Under which the others reach it; empty where all share one machine."""
+    asked_at: Mapped[datetime]
+
+
 class Gang(Base):
     """One try at a synchronous job: as many attempts as the job has ranks, reserved together, that begin and end together.
 

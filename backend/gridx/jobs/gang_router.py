@@ -19,7 +19,7 @@ from gridx.jobs import checkpoints, claims, dispatch
 from gridx.jobs.agent_router import LINK_GRACE_S, MAX_WAIT_S, NothingUploaded, task_reply
 from gridx.jobs.board import Board
 from gridx.jobs.claims import Claim
-from gridx.jobs.gang_models import Checkpoint, Gang, Member, OrchestratorState
+from gridx.jobs.gang_models import Checkpoint, Gang, Member, OrchestratorState, RankSlot
 from gridx.jobs.models import Attempt, Job
 from gridx.jobs.schemas import Message
 from gridx.storage.base import ObjectStore
@@ -85,8 +85,8 @@ def _ask(body: RankRequest, agent: AgentActor, database: Database, store: Object
     claim: Claim | None = None
     gang: GangTask | None = None
     with database.write() as session:
-        agents.touch(session, agent.id, now)
-        agents.offer_slots(session, agent.id, body.slots, body.place, body.address, now)
+        agents.lock(session, agent.id, now)
+        session.merge(RankSlot(agent_id=agent.id, slot=body.slot, place=body.place, address=body.address, asked_at=now))
         if is_there and (claim := claims.held_claim(session, agent, body.slot, now, settings)) is not None:
             gang = _gang_task(session, claim, store)
     if claim is None:

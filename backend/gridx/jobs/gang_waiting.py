@@ -70,7 +70,7 @@ def _of_places(session: Session, job: Job, now: datetime, offline_after_s: float
     places = forming.all_places(session, job, now, offline_after_s)
     most = max((len(group) for group in places.values()), default=0)
     if most >= job.chunks:
-        return f"{again}{wanted}: {max(map(len, free.values()), default=0)} are free now, {most} once other ranks have ended"
+        return f"{again}{wanted}: {max(map(len, free.values()), default=0)} are free now, {most} once others have ended or asked again"
     offered = forming.offered(session, now, offline_after_s)
     total = sum(map(len, places.values()))
     if not offered:

@@ -11,6 +11,7 @@ from gridx.agents.service import AgentActor
 from gridx.core.errors import Invalid
 from gridx.core.lease import LeaseLost
 from gridx.core.settings import Settings
+from gridx.core.text import MAX_ID
 from gridx.core.wakeup import notify
 from gridx.jobs import gangs
 from gridx.jobs.gang_models import LIVE, Gang, Member
@@ -137,6 +138,8 @@ def beat(
     settings: Settings,
 ) -> str | None:
     """Note how far a rank is, and extend its lease. Returns why it has to stop, or None."""
+    if task_id > MAX_ID:
+        raise Invalid(f"task_id is at most {MAX_ID}")
     agents.touch(session, agent.id, now)
     row = session.execute(
         select(Attempt, Member)
@@ -220,6 +223,8 @@ def _held(session: Session, agent: AgentActor, task_id: int, lease_token: str) -
 
 
 def _attempt(session: Session, agent: AgentActor, task_id: int, lease_token: str) -> Attempt:
+    if task_id > MAX_ID:
+        raise Invalid(f"task_id is at most {MAX_ID}")
     attempt = session.scalar(
         select(Attempt)
         .join(Member, Member.attempt_id == Attempt.id)

@@ -135,7 +135,7 @@ def submit(database: Database, store: ObjectStore, actor: Actor, order: Submissi
     """
     options = order.options
     check_options(options)
-    warnings = [*order.warnings, *check_script(order.script), *strategy_hints(options.strategy, order.script)]
+    warnings = [*order.warnings, *_check_script(options, order.script), *strategy_hints(options.strategy, order.script)]
     requirements = check_requirements(order.requirements)
     with database.read() as session:
         earlier = replayed(session, actor, order.idempotency_key, order.request_hash, now, settings)

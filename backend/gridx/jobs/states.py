@@ -1,5 +1,6 @@
 """The legal steps of jobs and subtasks. `move()` is the only way to change a status; it writes the job's timeline."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -80,6 +81,27 @@ def move(session: Session, row: Job | Subtask | Seen, to: str, *, now: datetime,
         session.refresh(row)
     what, job_id, subtask_id = ("job", row.id, None) if isinstance(row, Job) else ("subtask", row.job_id, row.id)
     record(session, job_id, now=now, what=what, old=old, new=to, text=text, subtask_id=subtask_id)
+    notify(session)
+
+
+def move_all(session: Session, steps: Sequence[tuple[Seen, str]], to: str, *, now: datetime, **values: Any) -> None:
+    """Take the same legal step with many subtasks that stand in the same status, each with its text, as `move` does with one.
+
+    Raises:
+        IllegalStep: one of the rows is no longer where this session saw it, or no such step exists. None of them counts then.
+    """
+    [old] = {seen.status for seen, _ in steps}
+    if to not in SUBTASK_STEPS.get(old, set()) or to in SUBTASK_ENDS:
+        raise IllegalStep(f"subtasks that are {old} cannot become {to} together")
+    table = table_of(Subtask)
+    guard = and_(table.c.id.in_([seen.id for seen, _ in steps]), table.c.status == old)
+    if session.connection().execute(update(table).where(guard).values(status=to, **values)).rowcount != len(steps):
+        raise IllegalStep(f"one of {len(steps)} subtasks is no longer {old}")
+    events = [
+        {"job_id": seen.job_id, "at": now, "what": "subtask", "subtask_id": seen.id, "old": old, "new": to, "text": text}
+        for seen, text in steps
+    ]
+    session.connection().execute(_EVENT, events)
     notify(session)
 
 

@@ -53,13 +53,16 @@ def _what_agents(session: Session, job: Job, now: datetime, offline_after_s: flo
     online = session.scalars(select(Agent).where(agents.is_online(now, offline_after_s))).all()
     if not online:
         return "an agent: none is online"
-    suited = [
+    able = [
         agent
         for agent in online
         if agent.ram_bytes >= job.needs_ram_bytes and agent.gpu_count >= job.needs_gpus and agent.vram_bytes >= job.needs_vram_bytes
     ]
-    if not suited:
+    if not able:
         return f"an agent that meets the job's needs ({_needs(job)}): {len(online)} online, none does"
+    suited = [agent for agent in able if agent.takes_work(now) and (job.recipe is not None or agent.accepts == "all")]
+    if not suited:
+        return f"an agent that takes it: of {len(able)} online that could do it, none takes it now (hours, recipes only, quarantine)"
     busy = (
         session.scalar(
             select(func.count())

@@ -19,7 +19,7 @@ from gridx.agents import service as agents
 from gridx.agents.service import AgentActor
 from gridx.core.clock import Clock, SystemClock
 from gridx.core.db import Database
-from gridx.core.errors import ConfigurationError, NotAuthenticated
+from gridx.core.errors import NotAuthenticated
 from gridx.core.lease import LeaseLost
 from gridx.core.settings import Settings
 from gridx.core.wakeup import open_waiter
@@ -246,7 +246,7 @@ async def run(
 ) -> None:
     """Serve until `stop` is set. A port that is taken is tried again and again, and said to those whose jobs wait."""
     clock = clock or SystemClock()
-    tls = read_tls(settings)
+    tls = Tls(*settings.orchestrator_tls) if settings.orchestrator_tls else None
     calls = PlatformCalls(database, settings, clock)
     while not stop.is_set():
         try:
@@ -270,19 +270,6 @@ async def run(
     finally:
         await to_thread.run_sync(former.stop)
         await server.stop(1.0)
-
-
-def read_tls(settings: Settings) -> Tls | None:
-    """Raises ConfigurationError when one of the two files is missing."""
-    certificate, key = settings.orchestrator_tls_cert, settings.orchestrator_tls_key
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise ConfigurationError("set both GRIDX_ORCHESTRATOR_TLS_CERT and GRIDX_ORCHESTRATOR_TLS_KEY, or neither")
-    for path in (certificate, key):
-        if not path.is_file():
-            raise ConfigurationError(f"{path}, which the orchestrator needs for TLS, is no file")
-    return Tls(certificate, key)
 
 
 def sign(database: Database, now: datetime, port: int, *, is_secure: bool, problem: str | None = None) -> None:

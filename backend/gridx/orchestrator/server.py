@@ -138,9 +138,13 @@ async def _read(context: Any, kind: type[Message], patience_s: float) -> Message
     if not isinstance(data, bytes):  # the stream ended
         raise Invalid("the call carries no message")
     try:
-        return kind.FromString(data)
+        message = kind.FromString(data)
     except DecodeError:
         raise Invalid(f"this is no {kind.DESCRIPTOR.name}") from None
+    for field, value in message.ListFields():
+        if isinstance(value, str) and "\x00" in value:
+            raise Invalid(f"{field.name}: NUL is not allowed")
+    return message
 
 
 def _bearer(context: Any) -> str | None:

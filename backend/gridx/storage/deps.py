@@ -7,7 +7,7 @@ from fastapi import Depends, Request
 from gridx.storage.base import ObjectStore
 
 
-def get_store(request: Request) -> ObjectStore:
+async def get_store(request: Request) -> ObjectStore:
     return request.app.state.store
 
 

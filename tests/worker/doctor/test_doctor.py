@@ -45,12 +45,12 @@ def doctor(*arguments: str) -> int:
 
 class TestDoctor:
     @pytest.mark.docker
-    def test_a_sound_machine(
-        self, sandbox_image: str, server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_sound_machine(self, sandbox_image: str, server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         server.routes["/health"] = lambda call: (200, {"status": "ok"})
-        assert doctor("--server", server.url, "--state-dir", str(tmp_path), "--image", sandbox_image, "--memory-mb", "800") == 0, capsys.readouterr()
+        options = ["--state-dir", str(tmp_path), "--image", sandbox_image, "--memory-mb", "800"]
+        code = doctor("--server", server.url, *options)
         said = capsys.readouterr().err
+        assert code == 0, said
         for words in ("Docker enforces all limits", "the sandbox holds", "samples/s", "clock: +0 s", "this machine can be lent"):
             assert words in said, said
         found = report.load(tmp_path / "a")

@@ -1,6 +1,7 @@
 """Files that a script leaves in outputs/: taken by both sandboxes, within their caps, whatever lies there."""
 
 import hashlib
+from typing import Any
 
 from tests.worker.sandbox.conftest import MB, Bench
 
@@ -8,7 +9,8 @@ MODEL = "open('model.pth', 'wb').write(b'x')\nimport os\nos.mkdir('outputs')\n"
 
 
 def run(bench: Bench, script: str, **caps: int) -> tuple[dict[str, bytes], str]:
-    work = bench.work(MODEL + script, outputs=bench.folder / f"outputs-{bench.number}", **({"outputs_count": 20, "outputs_bytes": MB} | caps))
+    values: dict[str, Any] = {"outputs": bench.folder / f"outputs-{bench.number}", "outputs_count": 20, "outputs_bytes": MB, **caps}
+    work = bench.work(MODEL + script, **values)
     outcome = bench.run_work(work)
     assert outcome.kind is None, outcome.reason
     for file in outcome.outputs:
@@ -33,7 +35,8 @@ class TestOutputs:
         assert "[outputs/d was left out: there are 2 files already]" in notes
 
     def test_links_folders_and_pipes_are_no_files(self, bench: Bench) -> None:
-        script = "os.symlink('/etc/passwd', 'outputs/link')\nos.mkdir('outputs/deep')\nopen('outputs/deep/x', 'w').write('1')\nos.mkfifo('outputs/pipe')\n"
+        deep = "os.mkdir('outputs/deep')\nopen('outputs/deep/x', 'w').write('1')\n"
+        script = f"os.symlink('/etc/passwd', 'outputs/link')\n{deep}os.mkfifo('outputs/pipe')\n"
         files, notes = run(bench, script)
         assert files == {}
         assert "link was left out" in notes

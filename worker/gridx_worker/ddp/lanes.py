@@ -112,7 +112,7 @@ class _Lane:
             self._stop.wait(PAUSED_S)
             return
         request = RankRequest(
-            slot=self._slot, slots=self._offer.slots, place=place, address=self._offer.address,
+            slot=self._slot, place=place, address=self._offer.address,
             warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S,
         )  # fmt: skip
         try:

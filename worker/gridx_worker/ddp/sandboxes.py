@@ -2,6 +2,8 @@
 
 import contextlib
 import tarfile
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,8 @@ HOLDER_LIMITS = ProviderLimits(cpus=0.1, memory_bytes=32 * MB, processes=8)
 GANG_VARIABLE = "GRIDX_GANG"
 """Names what the members of a gang share on one Docker; taken out before a script sees it."""
 _GRACE_S = 3600.0
+_JOIN_S = 30.0
+_JOIN_PAUSE_S = 0.2
 
 
 class RankSandbox(Sandbox, Protocol):
@@ -80,7 +84,7 @@ class DockerRanks(DockerSandbox):
         holder: Container | None = None
         try:
             with docker_trouble():
-                holder = self._join(gang, work)
+                holder = self._join(gang, work, stop)
                 self._mode = f"container:{holder.id}"
             return super().run(work, on_output=on_output, stop=stop)
         finally:
@@ -121,7 +125,7 @@ class DockerRanks(DockerSandbox):
     def _settings(self, image: str, volume: str, inputs: Path, packages: Path | None, seconds: float) -> dict[str, Any]:
         return super()._settings(image, volume, inputs, packages, seconds) | {"network_mode": self._mode or "none"}
 
-    def _join(self, gang: str, work: Work) -> Container:
+    def _join(self, gang: str, work: Work, stop: StopSwitch) -> Container:
         """The gang's holder on this Docker, made by whichever member comes first. It is nobody's leftover before its deadline."""
         info = self.prepare()
         name = f"gridx-gang-{gang}"
@@ -133,11 +137,20 @@ class DockerRanks(DockerSandbox):
             "init": True,
         }
         del settings["shm_size"]
-        with contextlib.suppress(APIError):  # another member made it
-            self._create(name, settings)
-        holder = self._client.containers.get(name)
-        holder.start()
-        return holder
+        end = time.monotonic() + _JOIN_S
+        while True:
+            with contextlib.suppress(APIError):  # another member makes it, or made it
+                self._create(name, settings)
+            try:
+                holder = self._client.containers.get(name)
+                holder.start()
+                return holder
+            except NotFound:  # being made, or just removed
+                if time.monotonic() > end or stop.reason:
+                    raise
+                stopped = threading.Event()
+                stop.on_throw(stopped.set)
+                stopped.wait(_JOIN_PAUSE_S)
 
     def _leave(self, holder: Container) -> None:
         """Removes the holder with its last user."""

@@ -8,7 +8,6 @@ It imports nothing but Python, and the launcher's list of system calls. Never ru
 
 import contextlib
 import ctypes
-import errno
 import json
 import os
 import resource
@@ -19,32 +18,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-MB = 1024**2
-GOAL_BYTES = 10_000 * MB
-GOAL_FILES = 1_000_000
-GOAL_PROCESSES = 20_000
-OWN_MOUNTS = (
-    "/",
-    "/work",
-    "/input",
-    "/gridx",
-    "/packages",
-    "/tmp",
-    "/proc",
-    "/sys",
-    "/dev",
-    "/etc/hosts",
-    "/etc/hostname",
-    "/etc/resolv.conf",
-)
+from exhaustion import Held, exhaustion, held, in_child
+
+OWN_MOUNTS = ("/", "/work", "/input", "/gridx", "/packages", "/tmp", "/proc", "/sys", "/dev")
+OWN_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
+SYSTEM = "/taken /usr/taken /etc/passwd /etc/hosts /etc/resolv.conf /gridx/launcher.py /input/taken data.csv"
+KERNEL = "/proc/sys/kernel/core_pattern /proc/sysrq-trigger /proc/sys/vm/drop_caches /sys/kernel/uevent_helper"
+LIMITS = "/sys/fs/cgroup/release_agent /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max"
 NAME_SPACES = {"user": 0x10000000, "mount": 0x00020000, "net": 0x40000000, "pid": 0x20000000, "cgroup": 0x02000000}
 PTRACE_SEIZE = 0x4206
 RAISES = OSError, ValueError, MemoryError
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Held(Exception):
-    """The sandbox held; the message says how."""
 
 
 def main() -> None:
@@ -86,15 +70,8 @@ def identity() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def writing() -> Iterator[tuple[str, Callable[[], object]]]:
-    for path in ("/taken", "/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/usr/taken", "/gridx/launcher.py", "/input/taken", "data.csv"):
+    for path in f"{SYSTEM} {KERNEL} {LIMITS}".split():
         yield f"write {path}", lambda path=path: write(path)
-    for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/sys/kernel/uevent_helper"):
-        yield f"write {path}", lambda path=path: write(path)
-    yield (
-        "write the control group",
-        lambda: [write(str(each)) for each in sorted(Path("/sys/fs/cgroup").rglob("*release_agent"))] or held("none"),
-    )
-    yield "raise the control group's memory", raise_memory
     yield "make a device", lambda: os.mknod("/tmp/mem", 0o600 | 0o020000, os.makedev(1, 1))
     yield "change the root folder", lambda: in_child(lambda: os.chroot("/tmp"))
     yield "mount", lambda: call(libc.mount(b"none", b"/tmp", b"tmpfs", 0, b""))
@@ -110,10 +87,7 @@ def reading(given: dict[str, object]) -> Iterator[tuple[str, Callable[[], object
     for path in ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware/acpi"):
         yield f"read {path}", lambda path=path: nothing(path)
     yield "read another attempt's input", lambda: refused_unless(os.listdir("/input")[1:])
-    yield (
-        "find other attempts' files",
-        lambda: refused_unless([name for name in os.listdir("/work") if name != os.path.basename(os.getcwd())]),
-    )
+    yield "find another attempt's files", lambda: refused_unless(set(os.listdir("/work")) - {os.path.basename(os.getcwd())})
     yield "see other processes", lambda: refused_unless(other_processes())
     yield "find a mount of the host", lambda: refused_unless(foreign_mounts())
     secret = given.get("secret")
@@ -158,24 +132,10 @@ def network(given: dict[str, object]) -> Iterator[tuple[str, Callable[[], object
         yield "reach a nameless socket of the provider's machine", lambda name=name: reach_abstract(name)
 
 
-def exhaustion() -> Iterator[tuple[str, Callable[[], object]]]:
-    yield "start processes without end", fork_bomb
-    yield "open files without end", open_files
-    yield "take 10 GB in a child", lambda: in_expendable_child(allocate)
-    for place in ("/tmp", "/dev/shm", "."):
-        yield f"write 10 GB to {place}", lambda place=place: in_expendable_child(lambda: fill(place))
-    yield "make a file of 8 TB", make_sparse
-    yield "make a million files", make_files
-
-
 def refused_unless(found: object) -> object:
     if not found:
         raise Held("nothing of that kind")
     return found
-
-
-def held(how: str) -> None:
-    raise Held(how)
 
 
 def call(result: int) -> int:
@@ -183,25 +143,6 @@ def call(result: int) -> int:
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
-
-
-def in_child(action: Callable[[], object]) -> str:
-    """What would change this process for good is tried by a child. Raises OSError as the action did."""
-    child = os.fork()
-    if not child:
-        try:
-            action()
-        except OSError as error:
-            os._exit(error.errno or 255)
-        except MemoryError:
-            os._exit(errno.ENOMEM)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code < 0:
-        raise Held(f"its process was killed by signal {-code}")
-    if code > 0:
-        raise OSError(code, os.strerror(code))
-    return "it worked"
 
 
 def denied(number: int) -> str:
@@ -235,11 +176,6 @@ def write(path: str) -> str:
     return path
 
 
-def raise_memory() -> object:
-    files = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/pids/pids.max")
-    return [write(path) for path in files if os.path.exists(path)] or held("there is none")
-
-
 def run_own_program() -> int:
     Path("program").write_text("#!/bin/sh\nexit 0\n")
     os.chmod("program", 0o700)
@@ -253,7 +189,7 @@ def run_own_program() -> int:
 def nothing(path: str) -> bytes:
     """Docker hides some files behind empty ones."""
     found = b"".join(os.fsencode(name) for name in os.listdir(path)) if os.path.isdir(path) else open(path, "rb").read(80)  # noqa: SIM115
-    return found or held("it is empty")  # type: ignore[return-value]
+    return found or held("it is empty")
 
 
 def other_processes() -> list[str]:
@@ -263,7 +199,7 @@ def other_processes() -> list[str]:
 
 def foreign_mounts() -> list[str]:
     places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return [place for place in places if place not in OWN_MOUNTS and not place.startswith(("/proc/", "/sys/", "/dev/"))]
+    return [place for place in places if place not in OWN_MOUNTS + OWN_FILES and not place.startswith(("/proc/", "/sys/", "/dev/"))]
 
 
 def environments() -> str:
@@ -303,87 +239,6 @@ def reach_abstract(name: str) -> str:
     with socket.socket(socket.AF_UNIX) as made:
         made.connect(f"\0{name}")
     return name
-
-
-def fork_bomb() -> int:
-    """How many processes came to live at once; they end with their pipe."""
-    listen, tell = os.pipe()
-    children: list[int] = []
-    try:
-        while len(children) < GOAL_PROCESSES:
-            child = os.fork()
-            if not child:
-                os.close(tell)
-                os.read(listen, 1)
-                os._exit(0)
-            children.append(child)
-    except OSError as error:
-        raise Held(f"after {len(children)}: {error.strerror}") from error
-    finally:
-        os.close(tell)
-        os.close(listen)
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-    return len(children)
-
-
-def open_files() -> int:
-    files: list[int] = []
-    try:
-        while len(files) < GOAL_FILES:
-            files.append(os.open("/dev/null", os.O_RDONLY))
-    finally:
-        for file in files:
-            os.close(file)
-    return len(files)
-
-
-def in_expendable_child(action: Callable[[], object]) -> str:
-    """What may be killed for memory is tried by a child, and this process makes itself the lesser prey."""
-    Path("/proc/self/oom_score_adj").write_text("500")
-    try:
-        return in_child(lambda: (Path("/proc/self/oom_score_adj").write_text("1000"), action()))
-    finally:
-        Path("filling").unlink(missing_ok=True)
-
-
-def allocate() -> list[bytes]:
-    return [b"x" * (50 * MB) for _ in range(GOAL_BYTES // (50 * MB))]
-
-
-def fill(place: str) -> int:
-    path = f"{place}/filling"
-    try:
-        with open(path, "wb", buffering=0) as file:
-            while file.tell() < GOAL_BYTES:
-                file.write(bytes(MB))
-            return file.tell()
-    finally:
-        os.unlink(path)
-
-
-def make_sparse() -> int:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        with open("sparse", "wb") as file:
-            return file.truncate(8 * 1024**4)
-    finally:
-        os.unlink("sparse")
-
-
-def make_files() -> int:
-    made = 0
-    try:
-        os.mkdir("many")
-        while made < GOAL_FILES:
-            os.close(os.open(f"many/{made}", os.O_CREAT | os.O_WRONLY))
-            made += 1
-    finally:
-        for number in range(made):
-            os.unlink(f"many/{number}")
-        os.rmdir("many")
-    return made
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import psutil
 from gridx_worker.doctor.report import Check
 from gridx_worker.sandbox.base import Outcome, Sandbox, StopSwitch, Work
 
+HELPER = "exhaustion.py"
 ESCAPES_S, SCORE_S = 120.0, 60.0
 UNSAFE = "do not lend this machine with this Docker; update Docker and the kernel, or install gVisor's runsc"
 
@@ -100,7 +101,9 @@ def run(sandbox: Sandbox, folder: Path, script: str, arguments: list[str], *, se
     """One of this package's scripts in the sandbox; how it ended, and what it printed."""
     inputs = folder / script / "input"
     inputs.mkdir(parents=True, exist_ok=True)
-    (inputs / "train.py").write_bytes(Path(__file__).with_name(script).read_bytes())
+    here = Path(__file__).parent
+    (inputs / "train.py").write_bytes((here / script).read_bytes())
+    (inputs / HELPER).write_bytes((here / HELPER).read_bytes())
     (inputs / "data.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     for file in inputs.iterdir():
         file.chmod(0o644)  # whatever this user's umask is: the sandbox's user reads them

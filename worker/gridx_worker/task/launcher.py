@@ -144,7 +144,7 @@ def become_script(order: dict[str, Any], *, walls: bool) -> NoReturn:
             Path("/proc/self/oom_score_adj").write_text("1000")  # when memory ends, the script goes and not the launcher
         import syscall_filter
 
-        syscall_filter.install()
+        syscall_filter.install(rank=order["environment"].get("GRIDX_MODE") == "ddp")
     threads = max(int(os.environ.get("GRIDX_THREADS") or 1), 1)
     os.environ.update(order["environment"])
     evaluating = os.environ.get("GRIDX_KIND") == "evaluate"

@@ -43,12 +43,14 @@ DENIED: Final = {
 SOCKET: Final = (41, 198)
 ALLOWED_FAMILIES: Final = (1, 2, 10)
 """AF_UNIX, AF_INET and AF_INET6, for pipes between a script's own processes and its loopback: all else, AF_VSOCK first, reaches out."""
+NETLINK: Final = 16
+"""For ranks, of the protocol NETLINK_ROUTE alone: gloo lists the network's interfaces by it before it connects to the other ranks."""
 
 _ARCHITECTURES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32: Final = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 32  # offsets in struct seccomp_data
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 
@@ -56,7 +58,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def program(machine: str) -> bytes | None:
+def program(machine: str, *, rank: bool = False) -> bytes | None:
     """The filter for a machine as `os.uname()` names it; None for one whose system calls are not known here."""
     if machine not in _ARCHITECTURES:
         return None
@@ -67,15 +69,17 @@ def program(machine: str) -> bytes | None:
         steps += [_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, refuse)]
     for numbers in DENIED.values():
         steps += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, refuse)]
-    families = [_step(_EQUAL, family, len(ALLOWED_FAMILIES) - index, 0) for index, family in enumerate(ALLOWED_FAMILIES)]
-    steps += [_step(_EQUAL, SOCKET[column], 0, len(families) + 2), _step(_LOAD, _FIRST_ARGUMENT), *families]
+    netlink = [_step(_EQUAL, NETLINK, 0, 2), _step(_LOAD, _THIRD_ARGUMENT), _step(_EQUAL, 0, 1, 0)] if rank else []
+    last = len(ALLOWED_FAMILIES) + len(netlink)
+    families = [_step(_EQUAL, family, last - index, 0) for index, family in enumerate(ALLOWED_FAMILIES)]
+    steps += [_step(_EQUAL, SOCKET[column], 0, last + 2), _step(_LOAD, _FIRST_ARGUMENT), *families, *netlink]
     steps += [_step(_RETURN, _ERRNO | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW)]
     return b"".join(steps)
 
 
-def install() -> None:
+def install(*, rank: bool = False) -> None:
     """Puts the filter on this process and all it will start, for good. Raises OSError when the kernel refuses."""
-    instructions = program(os.uname().machine)
+    instructions = program(os.uname().machine, rank=rank)
     if instructions is None:
         return
     call = ctypes.CDLL(None, use_errno=True).prctl

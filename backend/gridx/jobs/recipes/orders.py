@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from gridx.accounts.service import Actor
 from gridx.core.db import Database
-from gridx.core.errors import Invalid
+from gridx.core.errors import Invalid, NotFound
 from gridx.datasets import catalogue, preview
 from gridx.datasets import service as datasets
 from gridx.datasets.catalogue import Catalogue
@@ -53,7 +53,10 @@ def order_of(database: Database, store: ObjectStore, offered: Catalogue, actor: 
             if request.dataset_id is not None:
                 dataset = datasets.get_dataset(session, actor, request.dataset_id)
             else:
-                dataset = datasets.find_by_name(session, actor, request.dataset_name or "")
+                try:
+                    dataset = datasets.find_by_name(session, actor, request.dataset_name or "")
+                except NotFound as error:
+                    raise NotFound(f"dataset_name: {error.detail}; the server offers {', '.join(catalogue.NAMES)}") from None
     warnings = dataset.warnings if dataset.catalogue is not None else []
     if request.model_type is None:
         return Order(dataset.id, (request.script or "").encode(), request.requirements.encode(), request.arguments, warnings)

@@ -75,7 +75,7 @@ def read_rows(path: str, delimiter: str, layout: Layout) -> tuple[torch.Tensor, 
     parts: list[Any] = []
     if layout.numbers:
         shift, scale = np.array(list(layout.numbers.values())).T
-        scaled = (frame[list(layout.numbers)].to_numpy(dtype=np.float64) - shift) / scale
+        scaled = (np.asarray(frame[list(layout.numbers)], dtype=np.float64) - shift) / scale
         parts.append(np.nan_to_num(scaled, nan=0.0, posinf=0.0, neginf=0.0))
     for name, categories in layout.texts.items():
         codes = pd.Categorical(frame[name], categories=categories).codes
@@ -83,7 +83,7 @@ def read_rows(path: str, delimiter: str, layout: Layout) -> tuple[torch.Tensor, 
     features = torch.from_numpy(np.concatenate(parts, axis=1).astype(np.float32))
     if layout.classes is None:
         shift, scale = layout.scale
-        return features, torch.from_numpy(((frame[[layout.target]].to_numpy() - shift) / scale).astype(np.float32))
+        return features, torch.from_numpy(((np.asarray(frame[[layout.target]], dtype=np.float64) - shift) / scale).astype(np.float32))
     return features, torch.from_numpy(pd.Categorical(frame[layout.target], categories=layout.classes).codes.astype(np.int64))
 
 

@@ -45,7 +45,7 @@ function ByRound({ job, measure }: { job: Job; measure: Measure }) {
   const perRound = data?.per_round;
   const series = useMemo(() => seriesByRound(job.round_list, perRound ?? [], measure, job.best_round), [job.round_list, job.best_round, perRound, measure]);
   if (series.length === 0) return <Nothing job={job} measure={measure} />;
-  return <LineChart label={`${measure} by round`} series={series} xLabel="Round" xDomain={[1, Math.max(2, job.rounds)]} faintName="each agent" format={metric} height={250} />;
+  return <LineChart label={`${measure} by round`} series={series} xLabel="Round" xDomain={[1, Math.max(2, job.rounds)]} faintName="each agent" format={metric} height={290} />;
 }
 
 function ByEpoch({ job, round, measure }: { job: Job; round: number; measure: Measure }) {
@@ -54,7 +54,7 @@ function ByEpoch({ job, round, measure }: { job: Job; round: number; measure: Me
   const series = useMemo(() => seriesByEpoch(query.data ?? [], measure, job.subtasks), [query.data, measure, job.subtasks]);
   if (query.isPending) return <Loading what="the metrics of this round" />;
   if (series.length === 0) return <Nothing job={job} measure={measure} />;
-  return <LineChart label={`${measure} by epoch in round ${round}`} series={series} xLabel={`Round ${round}, epoch`} faintName="each chunk" format={metric} height={250} />;
+  return <LineChart label={`${measure} by epoch in round ${round}`} series={series} xLabel={`Round ${round}, epoch`} faintName="each chunk" format={metric} height={290} />;
 }
 
 function Nothing({ job, measure }: { job: Job; measure: Measure }) {

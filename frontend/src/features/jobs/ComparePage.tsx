@@ -5,8 +5,9 @@ import { duration, secondsBetween } from "@/shared/format/times";
 import { plainName } from "@/shared/format/text";
 import { partitionerInWords, strategyInWords } from "@/shared/learning/words";
 import { useMe } from "@/shared/api/session";
-import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table, type Series } from "@/shared/ui";
-import type { Measure } from "./chartSeries";
+import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table } from "@/shared/ui";
+import { seriesOfPair, type Measure } from "./chartSeries";
+import { heldOutValue, isScored, mainFigure } from "./evaluation";
 import styles from "./Job.module.css";
 import { jobQuery, jobsQuery, type Job, type JobSummary } from "./queries";
 import { jobLook } from "./states";
@@ -80,7 +81,7 @@ function Compared({ jobs }: { jobs: [Job, Job] }) {
       <Card title="Side by side">
         <Table
           caption="The two jobs side by side"
-          rows={FACTS}
+          rows={FACTS.filter((row) => !row.isForSome || jobs.some((job) => row.of(job) !== "–"))}
           rowKey={(row) => row.name}
           columns={[
             { key: "name", header: "What", hideHeader: true, isTitle: true, cell: (row) => nameOf(row, jobs) },
@@ -109,6 +110,13 @@ interface Fact {
   of: (job: Job) => string;
   /** Ordered, not found. */
   isSetting?: true;
+  /** Left out where neither job has it. */
+  isForSome?: true;
+}
+
+function bestInWords(job: Job): string {
+  const best = job.round_list.find((round) => round.round === job.best_round);
+  return best ? `${best.round}, ${mainFigure(best)}` : "–";
 }
 
 const FACTS: Fact[] = [
@@ -118,29 +126,25 @@ const FACTS: Fact[] = [
   { name: "Chunks", of: (job) => count(job.chunks), isSetting: true },
   { name: "Learns by", of: (job) => strategyInWords(job.strategy, job.strategy_options), isSetting: true },
   { name: "Rows dealt", of: (job) => partitionerInWords(job.partitioner, job.partitioner_options).slice(0, 200), isSetting: true },
-  { name: "Accuracy at the end", of: (job) => percent(lastClosed(job)?.mean_accuracy) },
-  { name: "Loss at the end", of: (job) => metric(lastClosed(job)?.mean_loss) },
+  { name: "Chunks in a round", of: (job) => (job.chunks_per_round < job.chunks ? count(job.chunks_per_round) : "–"), isSetting: true, isForSome: true },
+  { name: "Held-out rows", of: (job) => (isScored(job) ? `${+(job.held_out_share * 100).toFixed(2)} %` : "–"), isSetting: true, isForSome: true },
+  { name: "Held-out accuracy at the end", of: (job) => percent(heldOutValue(lastClosed(job), "accuracy")), isForSome: true },
+  { name: "Held-out loss at the end", of: (job) => metric(heldOutValue(lastClosed(job), "loss")), isForSome: true },
+  { name: "Best round", of: bestInWords, isForSome: true },
+  { name: "Training accuracy at the end", of: (job) => percent(lastClosed(job)?.mean_accuracy) },
+  { name: "Training loss at the end", of: (job) => metric(lastClosed(job)?.mean_loss) },
   { name: "Convergence delta", of: (job) => metric(lastClosed(job)?.convergence_delta) },
   { name: "Hyperparameters", of: (job) => plainName(JSON.stringify(job.hyperparameters)).slice(0, 200), isSetting: true },
   { name: "Paid", of: (job) => plural(job.paid, "credit") },
   { name: "Took", of: (job) => (job.finished_at ? duration(secondsBetween(job.created_at, job.finished_at)) : "–") },
 ];
 
-const TONES = ["green", "violet"] as const;
-
 function Curves({ jobs, measure }: { jobs: [Job, Job]; measure: Measure }) {
-  const series = jobs.map((job, index): Series => ({
-    id: String(job.id),
-    name: `job ${job.id}`,
-    tone: TONES[index],
-    points: job.round_list.flatMap((round) => {
-      const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
-      return round.closed_at && value !== null ? [[round.round, value] as const] : [];
-    }),
-  }));
+  const series = seriesOfPair(jobs, measure);
+  const isHeldOut = jobs.some(isScored);
   const rounds = Math.max(2, ...jobs.map((job) => job.rounds));
   return (
-    <Card title={measure === "accuracy" ? "Accuracy" : "Loss"} note="mean by rows, after each round">
+    <Card title={measure === "accuracy" ? "Accuracy" : "Loss"} note={isHeldOut ? "solid: held-out rows; dashed: training, mean by rows" : "mean by rows, after each round"}>
       {series.some((item) => item.points.length > 0) ? (
         <LineChart label={`${measure} of both jobs by round`} series={series} xLabel="Round" xDomain={[1, rounds]} height={220} />
       ) : (

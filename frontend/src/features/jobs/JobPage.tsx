@@ -73,9 +73,11 @@ function JobView({ job, shown }: { job: Job; shown: number }) {
         <RoundsCard job={job} />
         <LogsCard job={job} />
         <div className={styles.halves}>
-          <TimelineCard job={job} />
           <div className={styles.side}>
             <ContributionsCard job={job} />
+            <TimelineCard job={job} />
+          </div>
+          <div className={styles.side}>
             <ArtifactsCard job={job} />
             <SettingsCard job={job} />
           </div>
@@ -124,7 +126,8 @@ function Why({ job }: { job: Job }) {
 
 /** How many rounds it took, and which was best where held-out rows say so. */
 function endInWords(job: Job, done: number): string {
-  const rounds = done < job.rounds ? `Stopped early after ${done} of ${plural(job.rounds, "round")}, because the last ones brought nothing better` : `${plural(job.rounds, "round")} done`;
+  const isEarly = done < job.rounds && job.early_stopping !== null;
+  const rounds = isEarly ? `Stopped early after ${done} of ${plural(job.rounds, "round")}, because the last ones brought nothing better` : `${plural(done, "round")} done`;
   const best = job.round_list.find((round) => round.round === job.best_round);
   return best && done > 1 ? `${rounds}; round ${best.round} was best on held-out rows, ${mainFigure(best)}` : rounds;
 }

@@ -1,5 +1,4 @@
 import { count, metric, percent } from "@/shared/format/numbers";
-import { sentence } from "@/shared/format/text";
 import { Card, CopyId, Facts } from "@/shared/ui";
 import { differInWords, heldOutValue, mainFigure, type Round } from "./evaluation";
 import styles from "./Job.module.css";
@@ -59,7 +58,7 @@ function HeldOut({ job, round, isLast }: { job: Job; round: Round; isLast: boole
         {!isLast && `, after round ${round.round}`}
         {job.best_round === round.round && evaluated > 1 && (hasEnded(job) ? "; the best of all rounds" : "; the best so far")}
       </p>
-      {warning && <p className={styles.caution}>{sentence(warning)}.</p>}
+      {warning && <p className={styles.caution}>{warning}</p>}
     </>
   );
 }

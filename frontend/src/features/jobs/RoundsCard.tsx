@@ -1,8 +1,7 @@
 import { useMemo, useState } from "react";
 import { ButtonLink, Button, Card, Pill, Plain, Table, type Column } from "@/shared/ui";
 import { count, metric, percent, plural } from "@/shared/format/numbers";
-import { sentence } from "@/shared/format/text";
-import { differInWords, heldOutValue, isScored, otherMetrics, type Round } from "./evaluation";
+import { differInWords, isScored, mainFigure, otherMetrics, type Round } from "./evaluation";
 import styles from "./Job.module.css";
 import { hasEnded, type Job } from "./queries";
 
@@ -33,18 +32,16 @@ export const trainOnPath = (jobId: number, round: number): string => `/app/jobs/
 
 function columnsOf(jobId: number, scored: boolean, bestRound: number | null, scoring: number | null): Column<Round>[] {
   const heldOut: Column<Round>[] = [
-    { key: "heldout-accuracy", header: "Held-out accuracy", align: "right", cell: (round) => <b>{percent(heldOutValue(round, "accuracy"))}</b> },
-    { key: "heldout-loss", header: "Held-out loss", align: "right", cell: (round) => metric(heldOutValue(round, "loss")) },
-    { key: "by", header: "Scored by", cell: (round) => <ScoredBy round={round} isGoingOn={round.round === scoring} /> },
+    { key: "heldout", header: "Held-out rows", cell: (round) => <HeldOut round={round} isGoingOn={round.round === scoring} /> },
+    { key: "by", header: "Scored by", cell: (round) => <ScoredBy round={round} /> },
   ];
   return [
     { key: "round", header: "Round", isTitle: true, cell: (round) => <Name round={round} isBest={round.round === bestRound} /> },
     ...(scored ? heldOut : []),
-    { key: "accuracy", header: "Training accuracy", align: "right", cell: (round) => percent(round.mean_accuracy) },
-    { key: "loss", header: "Training loss", align: "right", cell: (round) => metric(round.mean_loss) },
+    { key: "training", header: "Training, by rows", cell: (round) => <Training round={round} /> },
     { key: "updates", header: "Updates", align: "right", cell: (round) => (round.updates_used === null ? "–" : count(round.updates_used)) },
-    { key: "delta", header: "Delta", align: "right", cell: (round) => metric(round.convergence_delta) },
-    { key: "step", header: "Step", align: "right", cell: (round) => metric(round.step_norm) },
+    { key: "delta", header: "Delta", align: "right", cell: (round) => <span className={styles.figure}>{metric(round.convergence_delta)}</span> },
+    { key: "step", header: "Step", align: "right", cell: (round) => <span className={styles.figure}>{metric(round.step_norm)}</span> },
     { key: "on", header: "Train on from it", hideHeader: true, align: "right", cell: (round) => <TrainOn jobId={jobId} round={round} /> },
   ];
 }
@@ -62,18 +59,37 @@ function Name({ round, isBest }: { round: Round; isBest: boolean }) {
   );
 }
 
-function ScoredBy({ round, isGoingOn }: { round: Round; isGoingOn: boolean }) {
+function HeldOut({ round, isGoingOn }: { round: Round; isGoingOn: boolean }) {
+  if (!round.evaluation) return isGoingOn ? "being scored" : "not scored";
+  const others = otherMetrics(round.evaluation);
+  return (
+    <div className={styles.scored}>
+      <b>{mainFigure(round)}</b>
+      {others && <small>{others}</small>}
+    </div>
+  );
+}
+
+function Training({ round }: { round: Round }) {
+  if (round.mean_accuracy === null) return round.mean_loss === null ? "–" : `loss ${metric(round.mean_loss)}`;
+  return (
+    <div className={styles.scored}>
+      <span>{percent(round.mean_accuracy)}</span>
+      {round.mean_loss !== null && <small>loss {metric(round.mean_loss)}</small>}
+    </div>
+  );
+}
+
+function ScoredBy({ round }: { round: Round }) {
   const found = round.evaluation;
-  if (!found) return isGoingOn ? "being scored" : "nobody";
-  const others = otherMetrics(found);
+  if (!found) return "–";
   const warning = differInWords(found);
   return (
     <div className={styles.scored}>
       <span>
         <Plain max={80}>{found.agents.join(", ")}</Plain> on {plural(found.rows, "row")}
       </span>
-      {others && <small>{others}</small>}
-      {warning && <p className={styles.caution}>{sentence(warning)}.</p>}
+      {warning && <p className={styles.caution}>{warning}</p>}
     </div>
   );
 }

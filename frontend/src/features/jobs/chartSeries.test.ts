@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { seriesByEpoch, seriesByRound } from "./chartSeries";
-import type { Job, Metric } from "./queries";
+import { seriesByEpoch, seriesByRound, seriesOfPair } from "./chartSeries";
+import { attemptOf, jobOf, roundOf as closedRound, scoredRound, subtaskOf } from "./fixtures";
+import type { Metric } from "./queries";
 
 const metricOf = (chunk: number, epoch: number, loss: number | null, attempt = 1): Metric => ({
   round: 1,
@@ -15,20 +16,7 @@ const metricOf = (chunk: number, epoch: number, loss: number | null, attempt = 1
   at: "2026-01-01T00:00:00Z",
 });
 
-const roundOf = (round: number, loss: number | null, isClosed = true): Job["round_list"][number] => ({
-  round,
-  opened_at: "2026-01-01T00:00:00Z",
-  closed_at: isClosed ? "2026-01-01T00:01:00Z" : null,
-  updates_used: 2,
-  rows_used: 10,
-  convergence_delta: 0,
-  step_norm: 1,
-  mean_loss: loss,
-  mean_accuracy: null,
-  evaluation: null,
-  deadline_at: null,
-  global_model_sha256: null,
-});
+const roundOf = (round: number, mean_loss: number | null, isClosed = true) => closedRound(round, { mean_loss, ...(!isClosed && { closed_at: null }) });
 
 describe("seriesByEpoch", () => {
   it("has a line for each chunk and their mean", () => {
@@ -41,6 +29,14 @@ describe("seriesByEpoch", () => {
     const series = seriesByEpoch([metricOf(0, 1, 9), metricOf(0, 1, 1, 2)], "loss");
     expect(series).toHaveLength(1);
     expect(series[0]?.points).toEqual([[1, 1]]);
+  });
+
+  it("keeps the first machine's line when a second begins beside it, until that one is accepted", () => {
+    const metrics = [metricOf(0, 1, 9), metricOf(0, 2, 8), metricOf(0, 1, 1, 2)];
+    const beside = subtaskOf("train", 0, "RUNNING", [attemptOf(1, "ada", "RUNNING"), attemptOf(2, "bob", "RUNNING")]);
+    expect(seriesByEpoch(metrics, "loss", [beside])[0]?.points).toEqual([[1, 9], [2, 8]]);
+    const done = subtaskOf("train", 0, "COMPLETED", [attemptOf(1, "ada", "CANCELLED"), attemptOf(2, "bob", "ACCEPTED")]);
+    expect(seriesByEpoch(metrics, "loss", [done])[0]?.points).toEqual([[1, 1]]);
   });
 
   it("is empty when the measure was not reported", () => {
@@ -62,5 +58,32 @@ describe("seriesByRound", () => {
   it("has a faint line for each agent", () => {
     const perRound = [1, 2].map((round) => ({ round, agent_id: "a", mean_loss: round, mean_accuracy: null }));
     expect(seriesByRound([roundOf(1, 3)], perRound, "loss").at(-1)).toMatchObject({ name: "a", isFaint: true, points: [[1, 1], [2, 2]] });
+  });
+
+  it("keeps held-out rows, training and agents apart, and marks the best round", () => {
+    const rounds = [scoredRound(1, { loss: 0.5, f1: 1 }, { mean_loss: 0.4 }), scoredRound(2, { loss: 0.7 }, { mean_loss: 0.3 }), closedRound(3, { mean_loss: 0.2 })];
+    const perRound = [{ round: 1, agent_id: "a", mean_loss: 0.45, mean_accuracy: null }];
+    const series = seriesByRound(rounds, perRound, "loss", 1);
+    expect(series.map(({ id, tone, isFaint }) => [id, tone, isFaint])).toEqual([["heldout", "green", undefined], ["mean", "blue", undefined], ["agent:a", undefined, true]]);
+    expect(series[0]).toMatchObject({ points: [[1, 0.5], [2, 0.7]], mark: { x: 1, name: "best" } });
+    expect(series[1]?.points).toEqual([[1, 0.4], [2, 0.3], [3, 0.2]]);
+    expect(seriesByRound(rounds, [], "accuracy", 1)).toEqual([]);
+  });
+});
+
+describe("seriesOfPair", () => {
+  const scored = jobOf({ id: 1, evaluations: 2, best_round: 1, round_list: [scoredRound(1, { loss: 0.5 }, { mean_loss: 0.4 })] });
+  const plain = jobOf({ id: 2, strategy: "fedavgm", round_list: [closedRound(1, { mean_loss: 0.6 })] });
+
+  it("draws held-out rows solid and training dashed, by job and strategy", () => {
+    expect(seriesOfPair([scored, plain], "loss").map(({ name, tone, isDashed, mark }) => [name, tone, isDashed ?? false, mark?.x])).toEqual([
+      ["job 1, FedAvg, held-out rows", "green", false, 1],
+      ["job 1, FedAvg, training", "green", true, undefined],
+      ["job 2, FedAvgM, training", "violet", true, undefined],
+    ]);
+  });
+
+  it("draws training solid where neither job has held-out rows", () => {
+    expect(seriesOfPair([plain, plain], "loss").every(({ isDashed }) => !isDashed)).toBe(true);
   });
 });

@@ -1,5 +1,6 @@
 import type { Series } from "@/shared/ui";
 import type { Body } from "@/shared/api/types";
+import { strategyLabel } from "@/shared/learning/words";
 import { heldOutValue } from "./evaluation";
 import type { Job, Metric, Subtask } from "./queries";
 
@@ -45,6 +46,21 @@ export function meanPoints(rounds: Job["round_list"], measure: Measure): [number
   return rounds.flatMap((round): [number, number][] => {
     const value = measure === "accuracy" ? round.mean_accuracy : round.mean_loss;
     return round.closed_at && value !== null ? [[round.round, value]] : [];
+  });
+}
+
+const PAIR = ["green", "violet"] as const;
+
+/** Two jobs: each on held-out rows where it has any, and the mean of its chunks; dashed where the two could be confused. */
+export function seriesOfPair(jobs: readonly [Job, Job], measure: Measure): Series[] {
+  return jobs.flatMap((job, index): Series[] => {
+    const name = `job ${job.id}, ${strategyLabel(job.strategy)}`;
+    const tone = PAIR[index];
+    const heldOut = heldOutPoints(job.round_list, measure);
+    const mean: Series = { id: `mean:${job.id}`, name, tone, points: meanPoints(job.round_list, measure) };
+    if (jobs.every(({ evaluations }) => evaluations === 0)) return [mean];
+    const scored: Series = { id: `heldout:${job.id}`, name: `${name}, held-out rows`, tone, points: heldOut, mark: markOf(job.best_round) };
+    return [scored, { ...mean, name: `${name}, training`, isDashed: true }].filter(({ points }) => points.length > 0);
   });
 }
 

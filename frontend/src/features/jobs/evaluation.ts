@@ -13,9 +13,10 @@ export const heldOutValue = (round: Round | undefined, measure: Measure): number
 /** Whether a job's rounds are scored on held-out rows. */
 export const isScored = (job: Job): boolean => job.evaluations > 0;
 
-/** The scripts' own numbers beyond loss and accuracy, as "f1 0.912, recall 0.9". */
+/** All numbers of an evaluation but the one that `mainFigure` shows, as "loss 0.346, f1 0.912". */
 export function otherMetrics({ metrics }: Evaluation): string {
-  const rest = Object.entries(metrics).filter(([name]) => name !== "accuracy" && name !== "loss");
+  const shown = "accuracy" in metrics ? "accuracy" : "loss";
+  const rest = Object.entries(metrics).filter(([name]) => name !== shown);
   return rest.map(([name, value]) => `${plainName(name).slice(0, 40)} ${metric(value)}`).join(", ");
 }
 
@@ -29,5 +30,6 @@ export function mainFigure(round: Round | undefined): string {
 export function differInWords({ agents, differ }: Evaluation): string | null {
   if (differ.length === 0) return null;
   const names = differ.map((name) => plainName(name).slice(0, 40)).join(" and ");
-  return `${agents.map((agent) => plainName(agent)).join(" and ")} differ in ${names} for the same model and rows: the number shown is their mean. A script whose evaluate() draws no random numbers gives everybody the same`;
+  const whose = agents.map((agent) => plainName(agent).slice(0, 60)).join(" and ");
+  return `For the same model and rows, the numbers of ${whose} differ in ${names}: their mean is shown. An evaluate() that draws nothing at random gives everybody the same.`;
 }

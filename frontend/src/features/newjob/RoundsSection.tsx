@@ -75,7 +75,7 @@ function Evaluation({ draft, update, errors }: RoundsProps) {
 
 function Stopping({ draft, update, errors }: RoundsProps) {
   return (
-    <div className={styles.options}>
+    <div className={styles.thirds}>
       <Field label="Patience, rounds" error={errors.patience} hint="So many rounds in a row without anything better end the job; the credits of the others come back">
         {(control) => <input {...control} inputMode="numeric" value={draft.patience} onChange={(event) => update({ patience: event.target.value })} />}
       </Field>
@@ -85,7 +85,7 @@ function Stopping({ draft, update, errors }: RoundsProps) {
       <Field label="Looks at" error={errors.monitor} hint="This also decides which round was best">
         {(control) => (
           <select {...control} value={draft.monitor} onChange={(event) => update({ monitor: event.target.value as Draft["monitor"] })}>
-            <option value="">Accuracy where there is one, else loss</option>
+            <option value="">Accuracy, else loss</option>
             <option value="accuracy">Accuracy</option>
             <option value="loss">Loss</option>
           </select>
@@ -101,7 +101,7 @@ function Rounds({ draft, update, errors }: RoundsProps) {
   return (
     <fieldset className={styles.part}>
       <legend>In each round</legend>
-      <div className={styles.options}>
+      <div className={styles.thirds}>
         <Field
           label="Chunks that train, %"
           error={errors.fraction}

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { checkScript } from "./scriptCheck";
+import { checkEvaluate, checkScript } from "./scriptCheck";
 
 const tones = (script: string, rounds = 3) => checkScript(script, rounds).map((finding) => finding.tone);
 const words = (script: string, rounds = 3) =>
@@ -36,5 +36,34 @@ describe("checkScript", () => {
     ['name = input("who")', "input"],
   ])("warns of %s", (script, about) => {
     expect(words(script)).toContain(about);
+  });
+});
+
+describe("checkEvaluate", () => {
+  const main = '\nif __name__ == "__main__":\n    train()\n';
+  const tone = (script: string, isAskedFor = true) => checkEvaluate(script + main, isAskedFor).tone;
+
+  it.each([
+    "def evaluate(model_path, csv_path): ...",
+    "def evaluate(model_path: str, csv_path: str) -> dict[str, float]:",
+    "def evaluate(\n    model_path: Annotated[str, f(1, 2)],\n    csv_path='data.csv',\n    rows=None,\n):",
+    "def evaluate(*paths):",
+    "def evaluate(a, /, b, *, more=1):",
+  ])("takes %j", (script) => {
+    expect(tone(script)).toBe("good");
+  });
+
+  it.each(["def evaluate(path):", "def evaluate(a, b, c):", "def evaluate(a, *, b):", "def evaluate():", "class A:\n    def evaluate(self, a, b):", "# def evaluate(a, b):", "def evaluate_all(a, b):"])(
+    "does not take %j",
+    (script) => {
+      expect(tone(script)).toBe("problem");
+      expect(tone(script, false)).toBe("hint");
+    },
+  );
+
+  it("asks for the guard that importing needs", () => {
+    const finding = checkEvaluate("def evaluate(a, b): ...\ntrain()", true);
+    expect(finding.tone).toBe("problem");
+    expect(finding.text).toContain('if __name__ == "__main__":');
   });
 });
