@@ -24,35 +24,35 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gridx_protocol/orchestrator.proto\x12\x15gridx.orchestrator.v1\"{\n\x0fRegisterRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\x0f\n\x07task_id\x18\x05 \x01(\x04\x12\x13\n\x0blease_token\x18\x06 \x01(\t\"\x98\x01\n\rRegisterReply\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x12\n\nworld_size\x18\x02 \x01(\r\x12\x12\n\nlocal_rank\x18\x03 \x01(\r\x12\x16\n\x0emaster_address\x18\x04 \x01(\t\x12\x13\n\x0bmaster_port\x18\x05 \x01(\r\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x13\n\x0bheartbeat_s\x18\x07 \x01(\x01\"\xbe\x01\n\x10HeartbeatRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0c\n\x04step\x18\x04 \x01(\x04\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rsamples_per_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x0f\n\x07task_id\x18\x07 \x01(\x04\x12\x13\n\x0blease_token\x18\x08 \x01(\tB\x07\n\x05_lossB\x10\n\x0e_samples_per_s\".\n\x0eHeartbeatReply\x12\x0c\n\x04stop\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\"3\n\x04Peer\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"|\n\x0f\x43\x61nStartRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0f\n\x07reached\x18\x05 \x03(\r\x12\x13\n\x0bunreachable\x18\x06 \x03(\r\"\xd6\x01\n\rCanStartReply\x12\x11\n\tcan_start\x18\x01 \x01(\x08\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x12\n\nregistered\x18\x03 \x01(\r\x12\x12\n\nworld_size\x18\x04 \x01(\r\x12\x16\n\x0emaster_address\x18\x05 \x01(\t\x12\x13\n\x0bmaster_port\x18\x06 \x01(\r\x12\x0c\n\x04stop\x18\x07 \x01(\x08\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12*\n\x05peers\x18\t \x03(\x0b\x32\x1b.gridx.orchestrator.v1.Peer\"\xa4\x01\n\x0cLeaveRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0f\n\x07train_s\x18\x05 \x01(\x01\x12\x11\n\x04loss\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\x08\x61\x63\x63uracy\x18\x07 \x01(\x01H\x01\x88\x01\x01\x42\x07\n\x05_lossB\x0b\n\t_accuracy\"\x0c\n\nLeaveReply\"c\n\x0c\x41\x62ortRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x0c\n\nAbortReply2\xcd\x03\n\x0cOrchestrator\x12X\n\x08Register\x12&.gridx.orchestrator.v1.RegisterRequest\x1a$.gridx.orchestrator.v1.RegisterReply\x12_\n\rSendHeartbeat\x12\'.gridx.orchestrator.v1.HeartbeatRequest\x1a%.gridx.orchestrator.v1.HeartbeatReply\x12`\n\x10\x43\x61nStartTraining\x12&.gridx.orchestrator.v1.CanStartRequest\x1a$.gridx.orchestrator.v1.CanStartReply\x12O\n\x05Leave\x12#.gridx.orchestrator.v1.LeaveRequest\x1a!.gridx.orchestrator.v1.LeaveReply\x12O\n\x05\x41\x62ort\x12#.gridx.orchestrator.v1.AbortRequest\x1a!.gridx.orchestrator.v1.AbortReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gridx_protocol/orchestrator.proto\x12\x15gridx.orchestrator.v1\"\x93\x01\n\x0fRegisterRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\x0f\n\x07task_id\x18\x05 \x01(\x04\x12\x13\n\x0blease_token\x18\x06 \x01(\t\x12\x16\n\x0ehandshake_port\x18\x07 \x01(\r\"\x98\x01\n\rRegisterReply\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x12\n\nworld_size\x18\x02 \x01(\r\x12\x12\n\nlocal_rank\x18\x03 \x01(\r\x12\x16\n\x0emaster_address\x18\x04 \x01(\t\x12\x13\n\x0bmaster_port\x18\x05 \x01(\r\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x13\n\x0bheartbeat_s\x18\x07 \x01(\x01\"\xbe\x01\n\x10HeartbeatRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0c\n\x04step\x18\x04 \x01(\x04\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rsamples_per_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x0f\n\x07task_id\x18\x07 \x01(\x04\x12\x13\n\x0blease_token\x18\x08 \x01(\tB\x07\n\x05_lossB\x10\n\x0e_samples_per_s\".\n\x0eHeartbeatReply\x12\x0c\n\x04stop\x18\x01 \x01(\x08\x12\x0e\n\x06reason\x18\x02 \x01(\t\"3\n\x04Peer\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"|\n\x0f\x43\x61nStartRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0f\n\x07reached\x18\x05 \x03(\r\x12\x13\n\x0bunreachable\x18\x06 \x03(\r\"\xd6\x01\n\rCanStartReply\x12\x11\n\tcan_start\x18\x01 \x01(\x08\x12\x13\n\x0bwaiting_for\x18\x02 \x01(\t\x12\x12\n\nregistered\x18\x03 \x01(\r\x12\x12\n\nworld_size\x18\x04 \x01(\r\x12\x16\n\x0emaster_address\x18\x05 \x01(\t\x12\x13\n\x0bmaster_port\x18\x06 \x01(\r\x12\x0c\n\x04stop\x18\x07 \x01(\x08\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12*\n\x05peers\x18\t \x03(\x0b\x32\x1b.gridx.orchestrator.v1.Peer\"\xa4\x01\n\x0cLeaveRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0f\n\x07train_s\x18\x05 \x01(\x01\x12\x11\n\x04loss\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\x08\x61\x63\x63uracy\x18\x07 \x01(\x01H\x01\x88\x01\x01\x42\x07\n\x05_lossB\x0b\n\t_accuracy\"\x0c\n\nLeaveReply\"c\n\x0c\x41\x62ortRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04rank\x18\x02 \x01(\r\x12\x0f\n\x07task_id\x18\x03 \x01(\x04\x12\x13\n\x0blease_token\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x0c\n\nAbortReply2\xcd\x03\n\x0cOrchestrator\x12X\n\x08Register\x12&.gridx.orchestrator.v1.RegisterRequest\x1a$.gridx.orchestrator.v1.RegisterReply\x12_\n\rSendHeartbeat\x12\'.gridx.orchestrator.v1.HeartbeatRequest\x1a%.gridx.orchestrator.v1.HeartbeatReply\x12`\n\x10\x43\x61nStartTraining\x12&.gridx.orchestrator.v1.CanStartRequest\x1a$.gridx.orchestrator.v1.CanStartReply\x12O\n\x05Leave\x12#.gridx.orchestrator.v1.LeaveRequest\x1a!.gridx.orchestrator.v1.LeaveReply\x12O\n\x05\x41\x62ort\x12#.gridx.orchestrator.v1.AbortRequest\x1a!.gridx.orchestrator.v1.AbortReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gridx_protocol.orchestrator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REGISTERREQUEST']._serialized_start=60
-  _globals['_REGISTERREQUEST']._serialized_end=183
-  _globals['_REGISTERREPLY']._serialized_start=186
-  _globals['_REGISTERREPLY']._serialized_end=338
-  _globals['_HEARTBEATREQUEST']._serialized_start=341
-  _globals['_HEARTBEATREQUEST']._serialized_end=531
-  _globals['_HEARTBEATREPLY']._serialized_start=533
-  _globals['_HEARTBEATREPLY']._serialized_end=579
-  _globals['_PEER']._serialized_start=581
-  _globals['_PEER']._serialized_end=632
-  _globals['_CANSTARTREQUEST']._serialized_start=634
-  _globals['_CANSTARTREQUEST']._serialized_end=758
-  _globals['_CANSTARTREPLY']._serialized_start=761
-  _globals['_CANSTARTREPLY']._serialized_end=975
-  _globals['_LEAVEREQUEST']._serialized_start=978
-  _globals['_LEAVEREQUEST']._serialized_end=1142
-  _globals['_LEAVEREPLY']._serialized_start=1144
-  _globals['_LEAVEREPLY']._serialized_end=1156
-  _globals['_ABORTREQUEST']._serialized_start=1158
-  _globals['_ABORTREQUEST']._serialized_end=1257
-  _globals['_ABORTREPLY']._serialized_start=1259
-  _globals['_ABORTREPLY']._serialized_end=1271
-  _globals['_ORCHESTRATOR']._serialized_start=1274
-  _globals['_ORCHESTRATOR']._serialized_end=1735
+  _globals['_REGISTERREQUEST']._serialized_start=61
+  _globals['_REGISTERREQUEST']._serialized_end=208
+  _globals['_REGISTERREPLY']._serialized_start=211
+  _globals['_REGISTERREPLY']._serialized_end=363
+  _globals['_HEARTBEATREQUEST']._serialized_start=366
+  _globals['_HEARTBEATREQUEST']._serialized_end=556
+  _globals['_HEARTBEATREPLY']._serialized_start=558
+  _globals['_HEARTBEATREPLY']._serialized_end=604
+  _globals['_PEER']._serialized_start=606
+  _globals['_PEER']._serialized_end=657
+  _globals['_CANSTARTREQUEST']._serialized_start=659
+  _globals['_CANSTARTREQUEST']._serialized_end=783
+  _globals['_CANSTARTREPLY']._serialized_start=786
+  _globals['_CANSTARTREPLY']._serialized_end=1000
+  _globals['_LEAVEREQUEST']._serialized_start=1003
+  _globals['_LEAVEREQUEST']._serialized_end=1167
+  _globals['_LEAVEREPLY']._serialized_start=1169
+  _globals['_LEAVEREPLY']._serialized_end=1181
+  _globals['_ABORTREQUEST']._serialized_start=1183
+  _globals['_ABORTREQUEST']._serialized_end=1282
+  _globals['_ABORTREPLY']._serialized_start=1284
+  _globals['_ABORTREPLY']._serialized_end=1296
+  _globals['_ORCHESTRATOR']._serialized_start=1299
+  _globals['_ORCHESTRATOR']._serialized_end=1760
 # @@protoc_insertion_point(module_scope)

@@ -7,20 +7,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RegisterRequest(_message.Message):
-    __slots__ = ("worker_id", "instance", "address", "port", "task_id", "lease_token")
+    __slots__ = ("worker_id", "instance", "address", "port", "task_id", "lease_token", "handshake_port")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    HANDSHAKE_PORT_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     instance: str
     address: str
     port: int
     task_id: int
     lease_token: str
-    def __init__(self, worker_id: _Optional[str] = ..., instance: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., task_id: _Optional[int] = ..., lease_token: _Optional[str] = ...) -> None: ...
+    handshake_port: int
+    def __init__(self, worker_id: _Optional[str] = ..., instance: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., task_id: _Optional[int] = ..., lease_token: _Optional[str] = ..., handshake_port: _Optional[int] = ...) -> None: ...
 
 class RegisterReply(_message.Message):
     __slots__ = ("rank", "world_size", "local_rank", "master_address", "master_port", "session", "heartbeat_s")

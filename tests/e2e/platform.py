@@ -41,6 +41,7 @@ class Platform:
     port: int = 0
     settings: dict[str, str] = field(default_factory=dict[str, str])
     """Further settings of everything it starts."""
+    host: str = "127.0.0.1"
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list["subprocess.Popen[bytes]"])
     server: "subprocess.Popen[bytes] | None" = None
 
@@ -50,7 +51,7 @@ class Platform:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
                 self.port = probe.getsockname()[1]
-        self.server = self.run("server", [str(BIN / "gridx"), "serve", "--port", str(self.port)])
+        self.server = self.run("server", [str(BIN / "gridx"), "serve", "--host", self.host, "--port", str(self.port)])
         until(self.is_up, 90, "the server answers")
 
     def is_up(self) -> bool:
@@ -164,18 +165,22 @@ class AgentProcess:
     sandbox: str
     key: str
     options: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+    """Of its command line; `options` may name another address of the server."""
     process: "subprocess.Popen[bytes] | None" = None
 
     @classmethod
-    def start_new(cls, platform: Platform, name: str, sandbox: str = "process", *options: str) -> "AgentProcess":
+    def start_new(
+        cls, platform: Platform, name: str, sandbox: str = "process", *options: str, prefix: tuple[str, ...] = ()
+    ) -> "AgentProcess":
         seller = User.register(platform, f"{name}@sellers.example.com", "seller")
         key = seller.call("POST", "/agent/keys", json={"label": name}).json()["key"]
-        agent = cls(platform, name, seller, sandbox, key, options)
+        agent = cls(platform, name, seller, sandbox, key, options, prefix)
         agent.start()
         return agent
 
     def start(self) -> None:
-        command = [str(BIN / "gridx-worker"), "run", "--server", self.platform.url, "--key", self.key, "--name", self.name]
+        command = [*self.prefix, str(BIN / "gridx-worker"), "run", "--server", self.platform.url, "--key", self.key, "--name", self.name]
         command += ["--sandbox", self.sandbox, "--state-dir", str(self.platform.home / "agents" / self.name), *self.options]
         if self.sandbox == "process":
             command += ["--python", sys.executable]

@@ -3,9 +3,12 @@
 import contextlib
 import csv
 import io
+import os
 import runpy
+import shutil
 import socket
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,11 +137,11 @@ ROWS = b"x,y\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(40))
 
 
 class Counting:
-    """A job of two ranks on three agents, training until it is told to stop."""
+    """A job of two ranks that trains until it is told to stop."""
 
-    def __init__(self, platform: Platform, folder: Path) -> None:
+    def __init__(self, platform: Platform, folder: Path, agents: list[AgentProcess]) -> None:
         self.platform, self.folder = platform, folder
-        self.agents = {agent.name: agent for agent in start_agents(platform, "ada bob cyd")}
+        self.agents = {agent.name: agent for agent in agents}
         self.buyer = User.register(platform, "buyer@example.com", "buyer")
         self.job_id = self.buyer.submit(COUNTING, ROWS, mode="ddp", chunks=2, arguments=f'["{folder}"]')
 
@@ -169,6 +172,9 @@ class Counting:
         agent.kill()
         return agent
 
+    def events(self, part: str) -> list[str]:
+        return [row[0] for row in self.query("SELECT text FROM job_events ORDER BY id") if part in row[0]]
+
     def starts(self) -> list[int]:
         """Where the gangs' ranks 0 began."""
         logs = self.buyer.call("GET", f"/jobs/{self.job_id}/logs").json()["items"]
@@ -177,7 +183,7 @@ class Counting:
 
 class TestKill:
     def test_an_orchestrator_then_a_rank_then_rank_0(self, platform: Platform, tmp_path: Path) -> None:
-        playing = Counting(platform, tmp_path)
+        playing = Counting(platform, tmp_path, start_agents(platform, "ada bob cyd"))
         playing.trains(1)
         until(playing.checkpoint, 60, "a checkpoint is kept")
 
@@ -205,6 +211,91 @@ class TestKill:
         model = torch.load(io.BytesIO(playing.buyer.model(playing.job_id)), weights_only=True)
         last = max(subtask["epoch"] for subtask in job["subtasks"])
         assert model["weight"].tolist() == [[last, last]], "as if nothing had happened"
+
+
+class Network:
+    """Two network namespaces on a bridge with this machine: two hosts, as far as their processes can tell."""
+
+    def __init__(self) -> None:
+        number = os.getpid() % 200 + 20
+        self.bridge = f"gxb{os.getpid() % 100_000}"
+        self.server = f"10.213.{number}.1"
+        self.hosts = {f"{self.bridge}{side}": f"10.213.{number}.{last}" for side, last in (("a", 2), ("b", 3))}
+        self._ip(f"link add {self.bridge} type bridge")
+        self._ip(f"addr add {self.server}/24 dev {self.bridge}")
+        self._ip(f"link set {self.bridge} up")
+        for name, address in self.hosts.items():
+            self._ip(f"netns add {name}")
+            self._ip(f"link add {name}h type veth peer name eth0 netns {name}")
+            self._ip(f"link set {name}h master {self.bridge} up")
+            for command in (f"addr add {address}/24 dev eth0", "link set eth0 up", "link set lo up"):
+                self._ip(f"-n {name} {command}")
+
+    def cut(self) -> None:
+        """The two no longer reach one another; both reach the server."""
+        first, second = self.hosts
+        self._ip(f"-n {first} route add blackhole {self.hosts[second]}/32")
+
+    def mend(self) -> None:
+        first, second = self.hosts
+        self._ip(f"-n {first} route del blackhole {self.hosts[second]}/32")
+
+    def close(self) -> None:
+        for name in self.hosts:
+            self._ip(f"netns del {name}")
+        self._ip(f"link del {self.bridge}")
+
+    def _ip(self, command: str) -> None:
+        subprocess.run(["ip", *command.split()], check=True, capture_output=True, timeout=30)
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and iproute2")
+    made = Network()
+    yield made
+    made.close()
+
+
+class TestCut:
+    def test_a_network_cut_between_two_ranks(self, network: Network, tmp_path: Path) -> None:
+        settings = {"GRIDX_ORCHESTRATOR_PORT": str(free_port())}
+        platform = Platform(tmp_path / "home", settings=settings, host="0.0.0.0")
+        try:
+            platform.start()
+            agents = [
+                AgentProcess.start_new(
+                    platform,
+                    name,
+                    "process",
+                    *("--server", f"http://{network.server}:{platform.port}", "--ddp-slots", "1"),
+                    *("--ddp-network", "lab", "--ddp-address", network.hosts[host]),
+                    prefix=("ip", "netns", "exec", host),
+                )
+                for name, host in zip(("ada", "bob"), network.hosts, strict=True)
+            ]
+            playing = Counting(platform, tmp_path, agents)
+            playing.trains(1)
+            until(playing.checkpoint, 60, "a checkpoint is kept")
+            network.cut()
+            until(lambda: playing.events("gang 1 was stopped"), 60, "the cut is found")
+            [stopped] = playing.events("gang 1 was stopped")
+            assert "it cannot reach rank" in stopped
+            until(lambda: playing.events("gang 2 was stopped"), 60, "the handshake finds it too")
+            assert any(address in playing.events("gang 2 was stopped")[0] for address in network.hosts.values())
+            network.mend()
+            until(lambda: playing.gang() > 2 and playing.step() > 0, 150, "a later gang trains")
+            (tmp_path / "GO").touch()
+            job = playing.buyer.ended(playing.job_id, 120)
+            assert (job["status"], job["paid"], job["held"]) == ("COMPLETED", 2, 0), job["reason"]
+            assert playing.starts()[-1] >= 5
+            model = torch.load(io.BytesIO(playing.buyer.model(playing.job_id)), weights_only=True)
+            last = max(subtask["epoch"] for subtask in job["subtasks"])
+            assert model["weight"].tolist() == [[last, last]]
+            assert platform.gridx("check-ledger").returncode == 0
+        finally:
+            platform.close()
 
 
 class TestPort:

@@ -31,8 +31,8 @@ def files_of(buyer: User, job_id: int) -> dict[str, dict[str, Any]]:
     return until(look, 60, "safetensors of the final model")
 
 
-def run(platform: Platform, sandbox: str) -> None:
-    AgentProcess.start_new(platform, "ada", sandbox)
+def run(platform: Platform) -> None:
+    AgentProcess.start_new(platform, "ada")
     buyer = User.register(platform, "buyer@example.com", "buyer")
     body = {"title": "no code", "dataset_name": "synthetic", "model_type": "logistic_regression", "chunks": 2, "seed": 1,
             "hyperparameters": {"epochs": 2}}  # fmt: skip
@@ -67,11 +67,5 @@ def synthetic(platform: Platform) -> Path:
     return path
 
 
-def test_in_the_process_sandbox(platform: Platform) -> None:
-    run(platform, "process")
-
-
-@pytest.mark.docker
-@pytest.mark.usefixtures("sandbox_image")
-def test_in_docker(platform: Platform) -> None:
-    run(platform, "docker")
+def test_from_words_to_a_model_and_from_a_script_to_its_files(platform: Platform) -> None:
+    run(platform)

@@ -225,7 +225,8 @@ def _lanes(config: Config, state: State) -> Lanes | None:
     try:
         from gridx_worker.ddp.build import make_lanes  # brings grpc, the extra `ddp`
     except ImportError as error:
-        raise BadSetting(f"--ddp-slots needs grpcio ({error}); install it with: pip install 'gridx-worker[ddp]'") from error
+        install = f"{sys.executable} -m pip install grpcio protobuf"
+        raise BadSetting(f"--ddp-slots needs grpcio ({error}); install it beside the worker: {install}") from error
     return make_lanes(config, state.folder)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from gridx.agents.service import AgentActor, note_seen, touch
+from gridx.agents.service import AgentActor, note_seen
 from gridx.core.clock import Clock
 from gridx.core.db import Database
 
@@ -30,15 +30,17 @@ class Presence:
         self._heard: dict[str, datetime] = {}
         self._open: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def hear(self, agent: AgentActor, now: datetime) -> None:
-        """Note a call of an agent. One that was silent for long is written at once: it is back with this call. No session may be open."""
+        """Note a call of an agent. One that was silent for long is written before its call goes on: it is back. No session may be open."""
         self._note({agent.id: now})
         if agent.last_seen_at is not None and now - agent.last_seen_at >= self._urgent:
-            with self._database.write() as session:
-                touch(session, agent.id, now)
+            with self._writing:
+                if agent.id in self._heard:  # else another call took it along: a thousand that come back at once cost a few statements
+                    self._write({})
 
     @contextmanager
     def open_call(self, agent_id: str) -> Generator[None]:
@@ -56,17 +58,10 @@ class Presence:
 
     def flush(self) -> None:
         """Write what was heard since the last time, in one transaction. What cannot be written now is kept for the next time."""
-        with self._lock:
-            heard, self._heard = self._heard, {}
-            heard.update(dict.fromkeys(self._open, self._clock.now()))
-        if not heard:
-            return
-        try:
-            with self._database.write() as session:
-                note_seen(session, heard)
-        except Exception:
-            self._note(heard)
-            raise
+        with self._writing:
+            with self._lock:
+                present = dict.fromkeys(self._open, self._clock.now())
+            self._write(present)
 
     def close(self) -> None:
         """Write the rest and end."""
@@ -81,6 +76,18 @@ class Presence:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
                 self._thread.start()
+
+    def _write(self, present: dict[str, datetime]) -> None:
+        with self._lock:
+            heard, self._heard = self._heard | present, {}
+        if not heard:
+            return
+        try:
+            with self._database.write() as session:
+                note_seen(session, heard)
+        except Exception:
+            self._note(heard)
+            raise
 
     def _run(self) -> None:
         is_last = False

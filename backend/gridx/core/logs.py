@@ -8,6 +8,8 @@ import structlog
 
 _SIGNED_LINK = re.compile(r"(/files/[^\s?\"]*)\?[^\s\"]*")
 
+_IDLE_CALLS = ("/agent/heartbeat", "/agent/request_task")
+
 
 def configure_logs(level: str = "INFO") -> None:
     renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
@@ -23,7 +25,13 @@ def configure_logs(level: str = "INFO") -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
     logging.basicConfig(level=level.upper(), stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn.access").addFilter(_is_worth_a_line)
     logging.getLogger("uvicorn.access").addFilter(_StripLinks())
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Not so: idle agents' answered calls, a hundred a second with a thousand agents."""
+    return not (isinstance(record.args, tuple) and len(record.args) == 5 and record.args[2] in _IDLE_CALLS and record.args[4] == 200)
 
 
 class _StripLinks(logging.Filter):

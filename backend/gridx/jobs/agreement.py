@@ -94,8 +94,9 @@ def _what_it_lacks(session: Session, subtask: Subtask, reference: UpdateSummary,
         if len(values) in smaller:
             named = f"{column!r} = {', '.join(map(repr, values))}"
             return (
-                f". Chunk {subtask.chunk_index} has no row with {named[:300]}: take gridx_task.schema()['columns'][{column!r}]['categories'] "
-                f"instead of counting or fitting on the chunk, or deal the rows stratified by {column!r}"
+                f". Chunk {subtask.chunk_index} has no row with {named[:300]}: take "
+                f"gridx_task.schema()['columns'][{column!r}]['categories'] instead of counting or fitting on the chunk, "
+                f"or deal the rows stratified by {column!r}"
             )
     return ""
 

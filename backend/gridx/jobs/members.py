@@ -51,7 +51,15 @@ class Readiness:
 
 
 def register(
-    session: Session, agent: AgentActor, task_id: int, lease_token: str, instance: str, address: str, port: int, now: datetime
+    session: Session,
+    agent: AgentActor,
+    task_id: int,
+    lease_token: str,
+    instance: str,
+    address: str,
+    port: int,
+    handshake_port: int,
+    now: datetime,
 ) -> Rank:
     """The rank that an attempt stands for. The same process may ask again; another one under the same lease means that the first is gone.
 
@@ -59,7 +67,7 @@ def register(
         LeaseLost: the attempt is not this agent's, or has ended: also a registration that is replayed later.
         Invalid: a name or a port is out of range.
     """
-    if not instance or len(instance) > 128 or len(address) > 255 or port > 65535:
+    if not instance or len(instance) > 128 or len(address) > 255 or max(port, handshake_port) > 65535:
         raise Invalid("instance has 1 to 128 characters, address at most 255, and a port is at most 65535")
     agents.touch(session, agent.id, now)
     job, attempt, gang, member = _held(session, agent, task_id, lease_token)
@@ -70,7 +78,7 @@ def register(
         return Rank(*_values(place), refused=words)
     if member.instance != instance:
         member.instance, member.registered_at, member.seen_at = instance, now, now
-        member.address, member.port = address or member.address, port
+        member.address, member.port = address or member.address, handshake_port
         if member.rank == 0:
             gang.master_address, gang.master_port = member.address or LOOPBACK, port or MASTER_PORT
         session.flush()

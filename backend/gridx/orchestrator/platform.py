@@ -61,6 +61,7 @@ class PlatformCalls:
                 request.instance,
                 request.address,
                 request.port,
+                request.handshake_port,
                 self._clock.now(),
             )
         )

@@ -45,9 +45,9 @@ class RankAgent:
             return True
         return False
 
-    def register(self, port: int = 29500) -> members.Rank:
+    def register(self, port: int = 29500, handshake_port: int = 0) -> members.Rank:
         with self.world.database.write() as session:
-            return members.register(session, *self.who, self.instance, self.address, port, self.world.clock.now())
+            return members.register(session, *self.who, self.instance, self.address, port, handshake_port, self.world.clock.now())
 
     def ready(self, reached: list[int] | None = None, unreachable: list[int] | None = None) -> members.Readiness:
         with self.world.database.write() as session:

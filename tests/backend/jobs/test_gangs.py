@@ -328,13 +328,13 @@ class TestFaults:
         assert play.form()
         gang = sorted(ask_again(agents), key=lambda each: each.rank)
         for each in gang:
-            each.register(29500 + each.rank)
+            each.register(29500, 30000 + each.rank)
         assert gang[0].ready().peers == ()
         found = gang[1].ready()
-        assert (found.can_start, found.peers) == (False, ((0, "10.0.0.1", 29500),))
+        assert (found.can_start, found.peers) == (False, ((0, "10.0.0.1", 30000),))
         assert not gang[0].ready(reached=[1]).can_start
         stopped = gang[1].ready(unreachable=[0])
-        assert stopped.stop == "rank 1 (b) cannot reach rank 0 (a) at 10.0.0.1:29500"
+        assert stopped.stop == "rank 1 (b) cannot reach rank 0 (a) at 10.0.0.1:30000"
         events = [event["text"] for event in world.view(buyer, job_id)["events"]]
         assert f"gang 1 was stopped: {stopped.stop}" in events
         play.pause()
@@ -342,7 +342,7 @@ class TestFaults:
         assert play.form()
         gang = sorted(ask_again(agents), key=lambda each: each.rank)
         for each in gang:
-            each.register(29500 + each.rank)
+            each.register(29500, 30000 + each.rank)
             each.ready()
         gang[0].ready(reached=[1])
         ready = gang[1].ready(reached=[0])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gridx.jobs.recipes import options as recipes
 from gridx.jobs.recipes.orders import recipe_script
 from tests.backend.conftest import Person
 from tests.backend.jobs.conftest import World
-from tests.backend.jobs.training import evaluate, train
+from tests.backend.jobs.training import evaluate, in_sandbox, train
 
 DEFAULTS = {"learning_rate": 0.001, "epochs": 10, "batch_size": 32, "hidden_layers": [128, 64], "activation": "relu"}
 
@@ -131,6 +132,30 @@ class TestTraining:
         world.drain()
         with pytest.raises(ArithmeticError, match=r"the loss became (nan|inf) in epoch 1, batch 1; try a smaller learning_rate"):
             train(world, agent, tmp_path)
+
+    def test_held_out_rows_score_it(self, world: World, buyer: Person, tmp_path: Path) -> None:
+        fields = {"dataset_id": upload(world, buyer, flowers()), "model_type": "logistic_regression", "target_column": "kind"}
+        hyper = {"epochs": 20, "learning_rate": 0.05}
+        answer = post(world, buyer, **fields, held_out=0.2, evaluations=1, hyperparameters=hyper)
+        assert answer.status_code == 201, answer.text
+        world.drain()
+        agent = world.agent("a")
+        for _ in range(2):
+            train(world, agent, tmp_path)
+        world.drain()
+        assert agent.request()["kind"] == "evaluate"
+        with in_sandbox(world, agent.task, tmp_path, []):
+            found = runpy.run_path("train.py", run_name="script")["evaluate"]("global_model.pth", "data.csv")
+        assert found["accuracy"] > 0.9
+        agent.complete(b"{}", **found)
+        world.drain()
+        assert world.view(buyer, answer.json()["job_id"])["round_list"][0]["evaluation"]["metrics"] == pytest.approx(found)
+
+    def test_diloco_counts_steps_and_not_epochs(self, world: World, buyer: Person, tmp_path: Path) -> None:
+        fields = {"dataset_id": upload(world, buyer, flowers()), "model_type": "logistic_regression", "target_column": "kind"}
+        post(world, buyer, **fields, rounds=2, strategy="diloco", strategy_options={"local_steps": 7}, hyperparameters={"batch_size": 25})
+        world.drain()
+        assert train(world, world.agent("a"), tmp_path)["epoch"] == 3, "three batches an epoch"
 
     def test_a_strategys_needs_are_met(self, world: World, buyer: Person, tmp_path: Path) -> None:
         dataset_id = upload(world, buyer, flowers())

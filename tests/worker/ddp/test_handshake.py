@@ -39,5 +39,5 @@ class TestListener:
             again.bind(("127.0.0.1", port))
 
     def test_an_address_of_another_machine_is_refused(self) -> None:
-        with pytest.raises(BadOffer, match="192.0.2.1"), Listener("192.0.2.1", (29500, 29501)):
+        with pytest.raises(BadOffer, match=r"192\.0\.2\.1"), Listener("192.0.2.1", (29500, 29501)):
             pass

@@ -7,8 +7,9 @@ import pytest
 from gridx_worker.ddp.offer import BadOffer, Offer, place_on_this_machine, read_offer
 
 
-def read(environment: dict[str, str] | None = None, sandbox: str = "process", **given: str) -> Offer:
-    return read_offer(argparse.Namespace(**{f"ddp_{name}": value for name, value in given.items()}), environment or {}, sandbox)
+def read(given: dict[str, str] | None = None, environment: dict[str, str] | None = None, sandbox: str = "process") -> Offer:
+    arguments = argparse.Namespace(**{f"ddp_{name}": value for name, value in (given or {}).items()})
+    return read_offer(arguments, environment or {}, sandbox)
 
 
 class TestReadOffer:
@@ -17,15 +18,15 @@ class TestReadOffer:
 
     def test_the_command_line_wins_over_the_environment(self) -> None:
         environment = {"WORKER_DDP_SLOTS": "3", "WORKER_DDP_PORTS": "31000"}
-        assert read(environment).slots == 3
-        assert (read(environment, slots="1").slots, read(environment).ports) == (1, (31000, 31000))
+        assert read(environment=environment).slots == 3
+        assert (read({"slots": "1"}, environment).slots, read(environment=environment).ports) == (1, (31000, 31000))
 
     def test_a_network_of_docker_is_the_providers_own_choice(self) -> None:
         given = {"slots": "1", "network": "lab", "address": "10.0.0.7"}
         with pytest.raises(BadOffer, match="--ddp-docker-network host"):
-            read(sandbox="docker", **given)
-        assert read(sandbox="docker", **given, docker_network="host").docker_network == "host"
-        assert read(**given).network == "lab"
+            read(given, sandbox="docker")
+        assert read(given | {"docker_network": "host"}, sandbox="docker").docker_network == "host"
+        assert read(given).network == "lab"
 
     @pytest.mark.parametrize(
         "given",
@@ -44,7 +45,7 @@ class TestReadOffer:
     )
     def test_what_makes_no_sense_is_refused_by_name(self, given: dict[str, str]) -> None:
         with pytest.raises(BadOffer, match="--ddp-"):
-            read(**given)
+            read(given)
 
 
 def test_agents_on_one_machine_name_the_same_place() -> None:

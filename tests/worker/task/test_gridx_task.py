@@ -110,14 +110,15 @@ class TestSchema:
         assert load().schema() == {"a": {"mean": 1.5}}
 
 
-class TestCheckpoint:
-    STATE: dict[str, object] = {
-        "model": {"weight": torch.ones(2, 3), "count": torch.tensor(4)},
-        "optimizer": {"state": {0: {"step": torch.tensor(1.0), "buffer": None}}, "groups": [{"lr": 0.1, "betas": (0.9, 0.99), "on": True}]},
-        "epoch": 3,
-        "name": "run",
-    }
+STATE: dict[str, object] = {
+    "model": {"weight": torch.ones(2, 3), "count": torch.tensor(4)},
+    "optimizer": {"state": {0: {"step": torch.tensor(1.0), "buffer": None}}, "groups": [{"lr": 0.1, "betas": (0.9, 0.99), "on": True}]},
+    "epoch": 3,
+    "name": "run",
+}
 
+
+class TestCheckpoint:
     def test_a_nested_state_comes_back_as_it_was(
         self, load: Callable[..., ModuleType], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -125,7 +126,7 @@ class TestCheckpoint:
         monkeypatch.setenv("GRIDX_MARK", "m")
         helper = load()
         assert helper.load_checkpoint() is None
-        helper.save_checkpoint(self.STATE)
+        helper.save_checkpoint(STATE)
         assert json.loads(capfd.readouterr().out.removeprefix("\x1em ")) == {"event": "checkpoint", "number": 1}
         flat = torch.load("checkpoint-1.pth", weights_only=True)
         assert all(isinstance(value, torch.Tensor) for value in flat.values()), "what the server can check"
@@ -136,21 +137,19 @@ class TestCheckpoint:
         assert found["optimizer"]["groups"] == [{"lr": 0.1, "betas": (0.9, 0.99), "on": True}]
         assert (found["epoch"], found["name"], int(found["model"]["count"])) == (3, "run", 4)
 
-    def test_rank_0_alone_saves_and_the_last_two_files_stay(self, load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_rank_0_alone_saves_and_two_files_stay(self, load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GRIDX_MODE", "ddp")
         monkeypatch.setenv("RANK", "1")
         helper = load()
-        helper.save_checkpoint(self.STATE)
+        helper.save_checkpoint(STATE)
         assert list(Path().glob("checkpoint*")) == []
         monkeypatch.setenv("RANK", "0")
         for _ in range(4):
-            helper.save_checkpoint(self.STATE)
+            helper.save_checkpoint(STATE)
         assert sorted(path.name for path in Path().glob("checkpoint*")) == ["checkpoint-3.pth", "checkpoint-4.pth"]
         assert not Path("model.pth").exists()
 
-    def test_what_is_neither_tensor_nor_plain_value_is_named(
-        self, load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_it_cannot_hold_is_named(self, load: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GRIDX_MODE", "ddp")
         with pytest.raises(TypeError, match="no set"):
             load().save_checkpoint({"seen": {1, 2}})

@@ -3,10 +3,13 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from gridx_worker.ddp.offer import BadOffer
 
+WATCH_S = 2.0
+MOST_FAILURES = 3
 _PATIENCE_S = 5.0
 _GREETING = b"gridx-rank\n"
 
@@ -61,6 +64,45 @@ def try_peers(peers: Sequence[tuple[int, str, int]]) -> tuple[list[int], list[in
     for thread in threads:
         thread.join()
     return sorted(reached), sorted(unreachable)
+
+
+class Watch:
+    """Tries the other ranks again and again while training lasts: a connection over a cut network says nothing for many minutes.
+
+    One whose port nobody listens on any more has ended, or its agent has: that is found elsewhere. `on_cut` is called once, with words.
+    """
+
+    def __init__(self, peers: Sequence[tuple[int, str, int]], on_cut: Callable[[str], None]) -> None:
+        self._peers, self._on_cut = peers, on_cut
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="rank-watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join(2 * _PATIENCE_S)
+
+    def _loop(self) -> None:
+        failures: Counter[int] = Counter()
+        while not self._end.wait(WATCH_S):
+            for rank, address, port in self._peers:
+                failures[rank] = failures[rank] + 1 if _is_cut_off(address, port) else 0
+                if failures[rank] >= MOST_FAILURES and not self._end.is_set():
+                    self._on_cut(f"it cannot reach rank {rank} at {address}:{port} any more")
+                    return
+
+
+def _is_cut_off(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=_PATIENCE_S).close()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _bind(address: str, ports: tuple[int, int]) -> socket.socket:

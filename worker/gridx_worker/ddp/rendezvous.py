@@ -105,10 +105,10 @@ class Rendezvous:
         self._rank = 0
         self.heartbeat_s = 1.0
 
-    def register(self, *, address: str = "", port: int = 0, until: float, stop: threading.Event) -> Place:
+    def register(self, *, address: str = "", port: int = 0, handshake_port: int = 0, until: float, stop: threading.Event) -> Place:
         """Raises Refused, OutOfPatience."""
         request = wire.RegisterRequest(
-            worker_id=self._worker_id, instance=self._instance, address=address, port=port,
+            worker_id=self._worker_id, instance=self._instance, address=address, port=port, handshake_port=handshake_port,
             task_id=self._access.task_id, lease_token=self._access.lease_token,
         )  # fmt: skip
         reply: wire.RegisterReply = self._call(self._stub.Register, request, until, stop)

@@ -6,7 +6,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import psutil
 from gridx_protocol import orchestrator_pb2 as wire
 from gridx_protocol.messages import CheckpointRequest, CheckpointUrlRequest, GangTask, TaskReply
 from gridx_worker.client import CallFailed, Client, LeaseLost
-from gridx_worker.ddp.handshake import Listener, try_peers
+from gridx_worker.ddp.handshake import Listener, Watch, try_peers
 from gridx_worker.ddp.offer import Offer
 from gridx_worker.ddp.rendezvous import Access, Beats, OutOfPatience, Place, Progress, Refused, Rendezvous, Stop
 from gridx_worker.ddp.sandboxes import GANG_VARIABLE, RankSandbox
@@ -30,6 +30,7 @@ from gridx_worker.sandbox.output import BadOutput
 log = logging.getLogger(__name__)
 
 MASTER_PORT = 29500
+ABORT_S = 10.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -97,8 +98,15 @@ class RankRunner(Runner):
         rendezvous: Rendezvous,
         stop: threading.Event,
     ) -> str:
-        with self._port(gang) as (port, listener):
-            place = rendezvous.register(address=self._offer.address, port=port, until=deadline, stop=stop)
+        """Between machines something answers on a port of this rank as long as it lasts: before training the others try it, and during."""
+        with contextlib.ExitStack() as stack:
+            listener: Listener | None = None
+            if self._offer.network is not None:
+                listener = stack.enter_context(Listener(self._offer.address, self._offer.ports))
+            handshake_port = listener.port if listener else 0
+            place = rendezvous.register(
+                address=self._offer.address, port=self._master_port(), handshake_port=handshake_port, until=deadline, stop=stop
+            )
             requirements = self._download(task, current, folder, deadline)
             self._fetch_checkpoint(task, gang, current, folder, deadline)
             packages = None
@@ -108,15 +116,20 @@ class RankRunner(Runner):
                 packages = self._sandbox.install(
                     requirements, cap_s=limits.install_s, cap_bytes=limits.install_bytes, deadline=deadline, stop=current.stop
                 )
-            place = rendezvous.wait_for_all(place, until=deadline, stop=stop, reach=self._reach if listener else None)
-        mark = secrets.token_hex(16)
-        output_name = "model.pth" if place.rank == 0 else ""
-        work = Work(
-            agent_id=self._agent_id, job_id=task.job_id or 0, task_id=current.task_id, attempt=task.attempt, input=folder / "input",
-            output_name=output_name, output=folder / "model.pth", output_bytes=task.limits.output_bytes, arguments=task.arguments,
-            environment=script_environment(task, mark) | self._environment(gang, place), deadline=deadline, packages=packages,
-        )  # fmt: skip
-        return self._in_step(task, current, work, mark, place, rendezvous)
+            peers: list[tuple[int, str, int]] = []
+            place = rendezvous.wait_for_all(
+                place, until=deadline, stop=stop, reach=lambda found: _reach(found, peers) if listener else ([], [])
+            )
+            if peers:
+                stack.enter_context(Watch(peers, lambda words: self._abort(rendezvous, current, words)))
+            mark = secrets.token_hex(16)
+            output_name = "model.pth" if place.rank == 0 else ""
+            work = Work(
+                agent_id=self._agent_id, job_id=task.job_id or 0, task_id=current.task_id, attempt=task.attempt, input=folder / "input",
+                output_name=output_name, output=folder / "model.pth", output_bytes=task.limits.output_bytes, arguments=task.arguments,
+                environment=script_environment(task, mark) | self._environment(gang, place), deadline=deadline, packages=packages,
+            )  # fmt: skip
+            return self._in_step(task, current, work, mark, place, rendezvous)
 
     def _in_step(self, task: TaskReply, current: Current, work: Work, mark: str, place: Place, rendezvous: Rendezvous) -> str:
         """The training itself, with its heartbeats, and its report."""
@@ -155,18 +168,19 @@ class RankRunner(Runner):
         interfaces = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"), interface) if interface else {}
         return place.environment() | shared | interfaces
 
-    @contextlib.contextmanager
-    def _port(self, gang: GangTask) -> "Generator[tuple[int, Listener | None]]":
-        """Where this rank would listen; between machines the others try it, so something answers there until training starts."""
-        if self._offer.network is None:
-            own = not self._ranks.place().startswith("docker:")
-            yield (_free_port(LOOPBACK, (MASTER_PORT, MASTER_PORT)) or _free_port(LOOPBACK, (0, 0))) if own else MASTER_PORT, None
-            return
-        with Listener(self._offer.address, self._offer.ports) as listener:
-            yield listener.port, listener
+    def _master_port(self) -> int:
+        """Where rank 0 would listen."""
+        if self._offer.network is not None:
+            return _free_port(self._offer.address, self._offer.ports) or MASTER_PORT
+        if self._ranks.place().startswith("docker:"):
+            return MASTER_PORT  # nobody else is in the gang's network
+        return _free_port(LOOPBACK, (MASTER_PORT, MASTER_PORT)) or _free_port(LOOPBACK, (0, 0))
 
-    def _reach(self, peers: Sequence[wire.Peer]) -> tuple[list[int], list[int]]:
-        return try_peers([(peer.rank, peer.address, peer.port) for peer in peers])
+    def _abort(self, rendezvous: Rendezvous, current: Current, words: str) -> None:
+        log.warning("another rank cannot be reached", extra={"task_id": current.task_id, "cause": words})
+        with contextlib.suppress(Refused, OutOfPatience):
+            rendezvous.abort(words, until=time.monotonic() + ABORT_S, stop=threading.Event())
+        current.stop.throw("cancelled", words)
 
 
 class Courier:
@@ -211,6 +225,12 @@ class Courier:
         until = min(self._work.deadline, time.monotonic() + 120)
         self._client.upload(CheckpointUrlRequest(**ids), target, until=until, check=self._current.stop.check)
         self._client.checkpoint(CheckpointRequest(**ids, sha256=digest), until=until)
+
+
+def _reach(found: Sequence[wire.Peer], peers: list[tuple[int, str, int]]) -> tuple[list[int], list[int]]:
+    """Tries the others, and notes them in `peers`."""
+    peers[:] = [(peer.rank, peer.address, peer.port) for peer in found]
+    return try_peers(peers)
 
 
 def _free_port(address: str, ports: tuple[int, int]) -> int:

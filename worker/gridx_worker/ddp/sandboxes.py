@@ -26,7 +26,7 @@ from gridx_worker.sandbox.warm import WORK, WarmContainer
 HOLDER_LIMITS = ProviderLimits(cpus=0.1, memory_bytes=32 * MB, processes=8)
 GANG_VARIABLE = "GRIDX_GANG"
 """Names what the members of a gang share on one Docker; taken out before a script sees it."""
-_GRACE_S = 3600.0
+_GRACE_S = 120.0
 _JOIN_S = 30.0
 _JOIN_PAUSE_S = 0.2
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gridx_worker.sandbox.base import StopSwitch, Work
 
-READY_S = 120.0
+READY_S = 300.0
 """Importing PyTorch may take this long on a machine that has much else to do."""
 WIPE_S = 15.0
 LAST_OUTPUT_S = 5.0

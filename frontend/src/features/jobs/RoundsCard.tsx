@@ -32,13 +32,13 @@ export const trainOnPath = (jobId: number, round: number): string => `/app/jobs/
 
 function columnsOf(jobId: number, scored: boolean, bestRound: number | null, scoring: number | null): Column<Round>[] {
   const heldOut: Column<Round>[] = [
-    { key: "heldout", header: "Held-out rows", cell: (round) => <HeldOut round={round} isGoingOn={round.round === scoring} /> },
+    { key: "heldout", header: "Held-out rows", width: "17%", cell: (round) => <HeldOut round={round} isGoingOn={round.round === scoring} /> },
     { key: "by", header: "Scored by", cell: (round) => <ScoredBy round={round} /> },
   ];
   return [
     { key: "round", header: "Round", isTitle: true, cell: (round) => <Name round={round} isBest={round.round === bestRound} /> },
     ...(scored ? heldOut : []),
-    { key: "training", header: "Training, by rows", cell: (round) => <Training round={round} /> },
+    { key: "training", header: "Training, by rows", width: "14%", cell: (round) => <Training round={round} /> },
     { key: "updates", header: "Updates", align: "right", cell: (round) => (round.updates_used === null ? "–" : count(round.updates_used)) },
     { key: "delta", header: "Delta", align: "right", cell: (round) => <span className={styles.figure}>{metric(round.convergence_delta)}</span> },
     { key: "step", header: "Step", align: "right", cell: (round) => <span className={styles.figure}>{metric(round.step_norm)}</span> },
@@ -65,7 +65,14 @@ function HeldOut({ round, isGoingOn }: { round: Round; isGoingOn: boolean }) {
   return (
     <div className={styles.scored}>
       <b>{mainFigure(round)}</b>
-      {others && <small>{others}</small>}
+      <small>
+        {others.map((words, index) => (
+          <span key={words}>
+            {index > 0 && ", "}
+            <span className={styles.figure}>{words}</span>
+          </span>
+        ))}
+      </small>
     </div>
   );
 }

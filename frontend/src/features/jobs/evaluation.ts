@@ -13,11 +13,11 @@ export const heldOutValue = (round: Round | undefined, measure: Measure): number
 /** Whether a job's rounds are scored on held-out rows. */
 export const isScored = (job: Job): boolean => job.evaluations > 0;
 
-/** All numbers of an evaluation but the one that `mainFigure` shows, as "loss 0.346, f1 0.912". */
-export function otherMetrics({ metrics }: Evaluation): string {
+/** All numbers of an evaluation but the one that `mainFigure` shows, as "loss 0.346" and "f1 0.912". */
+export function otherMetrics({ metrics }: Evaluation): string[] {
   const shown = "accuracy" in metrics ? "accuracy" : "loss";
   const rest = Object.entries(metrics).filter(([name]) => name !== shown);
-  return rest.map(([name, value]) => `${plainName(name).slice(0, 40)} ${metric(value)}`).join(", ");
+  return rest.map(([name, value]) => `${plainName(name).slice(0, 40)} ${metric(value)}`);
 }
 
 /** "94.8 %", or the loss where the script gives no accuracy. */

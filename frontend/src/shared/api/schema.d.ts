@@ -252,7 +252,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Heartbeat */
+        /**
+         * Heartbeat
+         * @description An idle agent's is noted, no more: most of a server's calls are these.
+         */
         post: operations["heartbeat_agent_heartbeat_post"];
         delete?: never;
         options?: never;
@@ -2302,8 +2305,6 @@ export interface components {
         RankRequest: {
             /** Slot */
             slot: number;
-            /** Slots */
-            slots: number;
             /** Place */
             place: string;
             /**
