@@ -93,6 +93,9 @@ ROUTES: dict[tuple[str, str], Who] = {
     ("POST", "/agent/register"): "key",
     ("POST", "/agent/heartbeat"): "agent",
     ("POST", "/agent/request_task"): "agent",
+    ("POST", "/agent/request_rank"): "agent",
+    ("POST", "/agent/checkpoint_url"): "agent",
+    ("POST", "/agent/checkpoint"): "agent",
     ("POST", "/agent/metrics"): "agent",
     ("POST", "/agent/logs"): "agent",
     ("POST", "/agent/output_url"): "agent",
@@ -113,7 +116,7 @@ BY_SELLER = [route for route, who in ROUTES.items() if who == "seller"]
 BY_AGENT = [route for route, who in ROUTES.items() if who == "agent"]
 BY_LINK = [route for route, who in ROUTES.items() if who == "link"]
 OF_OBJECTS = [(method, path) for method, path in BY_USER if "{" in path and path != "/stats/agents/{agent_id}"]
-ABOUT_TASK = [route for route in BY_AGENT if route[1] not in ("/agent/request_task", "/agent/heartbeat")]
+ABOUT_TASK = [route for route in BY_AGENT if route[1] not in ("/agent/request_task", "/agent/request_rank", "/agent/heartbeat")]
 
 
 @dataclass
@@ -179,6 +182,9 @@ def make_scene(world: World) -> Scene:
         "POST /agent/register": {"json": {"agent_id": "c", "hardware": HARDWARE}},
         "POST /agent/heartbeat": {"json": of_task},
         "POST /agent/request_task": {"json": {}},
+        "POST /agent/request_rank": {"json": {"slot": 1, "place": "machine:one"}},
+        "POST /agent/checkpoint_url": {"json": of_task | {"number": 1, "size": 10}},
+        "POST /agent/checkpoint": {"json": of_task | {"number": 1, "size": 10, "sha256": sha256}},
         "POST /agent/metrics": {"json": of_task | {"points": [{"seq": 0, "loss": 0.5}]}},
         "POST /agent/logs": {"json": of_task | {"offset": 0, "text": "hello"}},
         "POST /agent/output_url": {"json": of_task | {"name": "x", "size": 10, "sha256": "0" * 64}},

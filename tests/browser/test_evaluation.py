@@ -1,4 +1,4 @@
-"""Held-out rows: asked for in the form, shown on the job's page, and a model of a round that another job starts from. Two machines train."""
+"""Held-out rows: asked for in the form, shown on the job's page; and a round's model that another job starts from. Two machines train."""
 
 import io
 import re
@@ -83,7 +83,7 @@ def test_held_out_rows_show_the_best_round_and_the_next_job_starts_from_it(buyer
     needs = page.get_by_role("list", name="What held-out rows need")
     expect(needs).to_contain_text("the script has none")
     buyer.button("Submit job").click()
-    expect(page.get_by_text("The script has no top-level function evaluate(model_path, csv_path)")).to_be_visible()  # the server's own words
+    expect(page.get_by_text("The script has no top-level function evaluate(model_path, csv_path)")).to_be_visible()
     expect(held_out).to_have_attribute("aria-invalid", "true")
     choose(page, "Change script", "train.py", EVALUATES.encode())
     expect(needs).to_contain_text("it can score held-out rows")
@@ -97,7 +97,8 @@ def test_held_out_rows_show_the_best_round_and_the_next_job_starts_from_it(buyer
     chart = page.get_by_role("region", name="Accuracy")
     expect(chart.get_by_role("img", name="accuracy by round")).to_contain_text("best 1.000")
     numbers = chart.get_by_role("table")
-    expect(numbers.get_by_role("columnheader")).to_have_text(["Round", "global model, held-out rows", "training, mean by rows", "ada", "bob"])
+    series = ["global model, held-out rows", "training, mean by rows", "ada", "bob"]
+    expect(numbers.get_by_role("columnheader")).to_have_text(["Round", *series])
     expect(numbers.get_by_role("row", name="1", exact=False).nth(0)).to_contain_text("1.000 (best)0.625")
     expect(numbers.get_by_role("row").nth(2)).to_contain_text("0.8750.625")
     rounds = page.get_by_role("table", name="Merged rounds, newest first")

@@ -35,9 +35,9 @@ def test_a_strategy_and_a_deal_are_sent_shown_and_carried_over(visit: Callable[.
 
     open_fold(page, "How it learns")
     page.get_by_role("radio", name="Krum", exact=True).check()
-    page.get_by_label("Chunks").fill("4")
+    page.get_by_label("Chunks", exact=True).fill("4")
     expect(page.get_by_text("With this, Krum needs 5 chunks or more; the job has 4")).to_be_visible()
-    page.get_by_label("Chunks").fill("5")
+    page.get_by_label("Chunks", exact=True).fill("5")
     expect(page.get_by_text("Krum needs 5 chunks or more; the job has 5")).to_be_visible()
     page.get_by_role("radio", name="FedAvgM").check()
     page.get_by_label("Momentum").fill("0.5")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_new_job import a_file, choose
-from tests.browser.visitor import Visitor, sideways
+from tests.browser.visitor import Visitor, axe, sideways
 
 pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -62,6 +62,7 @@ def test_a_sorted_table_cut_in_order_is_warned_of_and_the_cure_is_one_click_away
     page.get_by_role("radio", name="In the file's order").check()
     expect(preview.get_by_role("status")).to_contain_text("The file is sorted by 'when'")
     preview.get_by_text("Numbers").click()
+    assert axe(page) == []
     expect(preview.get_by_role("row").nth(1)).to_contain_text("24")
     buyer.button("Deal stratified by when").click()
     expect(page.get_by_role("radio", name="Stratified")).to_be_checked()

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import runpy
 import shutil
 import socket
@@ -178,7 +179,7 @@ class Counting:
     def starts(self) -> list[int]:
         """Where the gangs' ranks 0 began."""
         logs = self.buyer.call("GET", f"/jobs/{self.job_id}/logs").json()["items"]
-        return [int(log["text"].split()[3]) for log in logs if log["chunk"] == 0 and log["text"].startswith("starts at step")]
+        return [int(step) for log in logs if log["chunk"] == 0 for step in re.findall(r"starts at step (\d+)", log["text"])]
 
 
 class TestKill:
@@ -214,22 +215,25 @@ class TestKill:
 
 
 class Network:
-    """Two network namespaces on a bridge with this machine: two hosts, as far as their processes can tell."""
+    """Two network namespaces with a cable between them, and one to this machine for each: two hosts, as far as their processes can tell."""
 
     def __init__(self) -> None:
-        number = os.getpid() % 200 + 20
-        self.bridge = f"gxb{os.getpid() % 100_000}"
-        self.server = f"10.213.{number}.1"
-        self.hosts = {f"{self.bridge}{side}": f"10.213.{number}.{last}" for side, last in (("a", 2), ("b", 3))}
-        self._ip(f"link add {self.bridge} type bridge")
-        self._ip(f"addr add {self.server}/24 dev {self.bridge}")
-        self._ip(f"link set {self.bridge} up")
-        for name, address in self.hosts.items():
+        number, mark = os.getpid() % 200 + 20, f"gx{os.getpid() % 1_000_000}"
+        self.hosts = {f"{mark}a": f"10.214.{number}.2", f"{mark}b": f"10.214.{number}.3"}
+        self.servers = {f"{mark}a": f"10.213.{number}.1", f"{mark}b": f"10.213.{number}.5"}
+        for name, last in zip(self.hosts, (2, 6), strict=True):
             self._ip(f"netns add {name}")
             self._ip(f"link add {name}h type veth peer name eth0 netns {name}")
-            self._ip(f"link set {name}h master {self.bridge} up")
-            for command in (f"addr add {address}/24 dev eth0", "link set eth0 up", "link set lo up"):
-                self._ip(f"-n {name} {command}")
+            self._ip(f"addr add {self.servers[name]}/30 dev {name}h")
+            self._ip(f"link set {name}h up")
+            self._ip(f"-n {name} addr add 10.213.{number}.{last}/30 dev eth0")
+            for device in ("eth0", "lo"):
+                self._ip(f"-n {name} link set {device} up")
+        first, second = self.hosts
+        self._ip(f"-n {first} link add eth1 type veth peer name eth1 netns {second}")
+        for name, address in self.hosts.items():
+            self._ip(f"-n {name} addr add {address}/24 dev eth1")
+            self._ip(f"-n {name} link set eth1 up")
 
     def cut(self) -> None:
         """The two no longer reach one another; both reach the server."""
@@ -243,7 +247,6 @@ class Network:
     def close(self) -> None:
         for name in self.hosts:
             self._ip(f"netns del {name}")
-        self._ip(f"link del {self.bridge}")
 
     def _ip(self, command: str) -> None:
         subprocess.run(["ip", *command.split()], check=True, capture_output=True, timeout=30)
@@ -269,7 +272,7 @@ class TestCut:
                     platform,
                     name,
                     "process",
-                    *("--server", f"http://{network.server}:{platform.port}", "--ddp-slots", "1"),
+                    *("--server", f"http://{network.servers[host]}:{platform.port}", "--ddp-slots", "1"),
                     *("--ddp-network", "lab", "--ddp-address", network.hosts[host]),
                     prefix=("ip", "netns", "exec", host),
                 )

@@ -69,6 +69,9 @@ class PrivateDocker:
                 process.kill()
             self._process.wait(WAIT_S)
         subprocess.run(["ip", "link", "delete", self.bridge], check=False, capture_output=True)
+        places = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for place in reversed([each for each in places if each.startswith(f"{self.folder}/")]):
+            subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, image: str) -> None:

@@ -35,9 +35,7 @@ class Settings(BaseSettings):
     supabase_bucket: str = Field("gridx-files", validation_alias="SUPABASE_BUCKET_NAME")
 
     mnist_url: str = Field("https://ossci-datasets.s3.amazonaws.com/mnist", validation_alias="GRIDX_MNIST_URL")
-    fashion_mnist_url: str = Field(
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", validation_alias="GRIDX_FASHION_MNIST_URL"
-    )
+    fashion_mnist_url: str = Field("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com", validation_alias="GRIDX_FASHION_MNIST_URL")
 
     max_upload_bytes: int = Field(20 * 1024**3, validation_alias="GRIDX_MAX_UPLOAD_BYTES", ge=1)
     max_update_bytes: int = Field(2 * 1024**3, validation_alias="GRIDX_MAX_UPDATE_BYTES", ge=1)

@@ -242,7 +242,8 @@ class ModelCard(BaseModel):
 
 class ArtifactView(BaseModel):
     kind: str
-    """`final_model`, `safetensors`, `best_model`, `global_model`, `initial_model`, `update`, `output`, `script`, `schema`, `requirements`."""
+    """`final_model`, `safetensors`, `best_model`, `global_model`, `initial_model`, `update`, `output`, `script`, `schema` or
+    `requirements`."""
     filename: str
     round: int | None = None
     subtask_id: int | None = None

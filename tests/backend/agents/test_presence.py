@@ -97,7 +97,7 @@ class TestFlush:
         self,
         world: World,
         presence: Presence,
-        monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         agent = world.agent("a")
         world.clock.advance(5)

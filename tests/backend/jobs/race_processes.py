@@ -59,14 +59,15 @@ def claim_in_process(url: str, home: str, tokens: list[str], barrier: Any, answe
 
 
 def complete_in_process(url: str, home: str, token: str, body: dict[str, Any], count: int, barrier: Any, answers: Any) -> None:
-    database = Database(_settings(url, home).sqlalchemy_url)
+    settings = _settings(url, home)
+    database = Database(settings.sqlalchemy_url)
     barrier.wait(_TOGETHER_S)
     codes: list[str] = []
     for _ in range(count):
         try:
             with database.write() as session:
                 actor = agents.authenticate(session, token)
-                codes.append(dispatch.complete(session, actor, CompleteRequest(**body), FakeClock().now()))
+                codes.append(dispatch.complete(session, actor, CompleteRequest(**body), FakeClock().now(), settings))
         except GridxError as error:
             codes.append(error.code)
     answers.put(codes)

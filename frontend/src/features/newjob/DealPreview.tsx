@@ -41,11 +41,13 @@ export function DealPreview({ draft, dataset, update }: Props) {
         <>
           <Bars deal={deal} column={column} />
           {deal.warnings.length > 0 && (
-            <ul className={styles.warnings} role="status">
-              {deal.warnings.map((words) => (
-                <li key={words}>{sentence(words)}</li>
-              ))}
-            </ul>
+            <div className={styles.warnings} role="status">
+              <ul>
+                {deal.warnings.map((words) => (
+                  <li key={words}>{sentence(words)}</li>
+                ))}
+              </ul>
+            </div>
           )}
           {deal.proposed === "stratified" && draft.partitioner !== "stratified" && (
             <Button onClick={() => update({ partitioner: "stratified", partitionerOptions: { ...draft.partitionerOptions, column } })}>Deal stratified by {plainName(column).slice(0, 40)}</Button>

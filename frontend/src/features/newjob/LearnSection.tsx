@@ -41,7 +41,7 @@ export function LearnSection({ draft, update, errors }: Props) {
 function Chosen({ draft, update, errors }: Props) {
   const strategy = strategyCalled(draft.strategy);
   const needs = needsOf(draft, errors);
-  const missing = draft.script ? missesStrategy(draft.script, draft.strategy) : null;
+  const missing = draft.way === "script" && draft.script ? missesStrategy(draft.script, draft.strategy) : null;
   return (
     <>
       {strategy && strategy.options.length > 0 && (

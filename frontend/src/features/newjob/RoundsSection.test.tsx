@@ -69,7 +69,7 @@ describe("held-out rows", () => {
 describe("rounds", () => {
   it("say how many chunks train, and refuse more updates than those", () => {
     render(<Form start={{ chunks: "10" }} />);
-    type("Chunks that train, %", "30");
+    type("Taking part, %", "30");
     expect(screen.getByText("3 of the 10 chunks, drawn anew for each round")).toBeTruthy();
     type("Updates a round needs", "4");
     expect(screen.getByText("A whole number from 1 to 3, the chunks of a round")).toBeTruthy();

@@ -103,9 +103,9 @@ function Rounds({ draft, update, errors }: RoundsProps) {
       <legend>In each round</legend>
       <div className={styles.thirds}>
         <Field
-          label="Chunks that train, %"
+          label="Taking part, %"
           error={errors.fraction}
-          hint={part > 0 && part < chunks ? `${part} of the ${chunks} chunks, drawn anew for each round` : "Less than 100 draws other chunks for each round: cheaper rounds, and more of them are needed"}
+          hint={part > 0 && part < chunks ? `${part} of the ${chunks} chunks, drawn anew for each round` : "The share of the chunks that train in a round, drawn anew for each: less makes rounds cheaper, and more of them are needed"}
         >
           {(control) => <input {...control} inputMode="decimal" placeholder="100" value={draft.fraction} onChange={(event) => update({ fraction: event.target.value })} />}
         </Field>
