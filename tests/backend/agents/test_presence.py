@@ -95,7 +95,7 @@ class TestOpenCall:
 class TestFlush:
     def test_what_cannot_be_written_comes_with_the_next_batch(
         self,
-        world: World,
+        world: World,  # noqa: F811
         presence: Presence,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
