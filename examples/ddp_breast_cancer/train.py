@@ -104,8 +104,7 @@ def train(path: str = "data.csv") -> None:
     print(f"rank {dist.get_rank()}: parameters differ from rank 0's by {difference:.1e}", flush=True)
     if dist.get_rank() == 0:
         torch.save(model.module.state_dict(), "model.pth")
-    dist.barrier()
-    dist.destroy_process_group()
+    dist.barrier()  # rank 0 holds the store that the others need until here
 
 
 def train_alone(paths: list[str], options: dict[str, float] = OPTIONS) -> nn.Module:

@@ -92,6 +92,7 @@ ROUTES: dict[tuple[str, str], Who] = {
     ("DELETE", "/agent/{agent_id}"): "seller",
     ("POST", "/agent/register"): "key",
     ("POST", "/agent/heartbeat"): "agent",
+    ("POST", "/agent/profile"): "agent",
     ("POST", "/agent/request_task"): "agent",
     ("POST", "/agent/request_rank"): "agent",
     ("POST", "/agent/checkpoint_url"): "agent",
@@ -116,7 +117,8 @@ BY_SELLER = [route for route, who in ROUTES.items() if who == "seller"]
 BY_AGENT = [route for route, who in ROUTES.items() if who == "agent"]
 BY_LINK = [route for route, who in ROUTES.items() if who == "link"]
 OF_OBJECTS = [(method, path) for method, path in BY_USER if "{" in path and path != "/stats/agents/{agent_id}"]
-ABOUT_TASK = [route for route in BY_AGENT if route[1] not in ("/agent/request_task", "/agent/request_rank", "/agent/heartbeat")]
+_OF_THE_MACHINE = ("/agent/profile", "/agent/request_task", "/agent/request_rank", "/agent/heartbeat")
+ABOUT_TASK = [route for route in BY_AGENT if route[1] not in _OF_THE_MACHINE]
 
 
 @dataclass
@@ -181,6 +183,7 @@ def make_scene(world: World) -> Scene:
         "POST /agent/keys": {"json": {"label": "k"}},
         "POST /agent/register": {"json": {"agent_id": "c", "hardware": HARDWARE}},
         "POST /agent/heartbeat": {"json": of_task},
+        "POST /agent/profile": {"json": {"paused": "working hours"}},
         "POST /agent/request_task": {"json": {}},
         "POST /agent/request_rank": {"json": {"slot": 1, "place": "machine:one"}},
         "POST /agent/checkpoint_url": {"json": of_task | {"number": 1, "size": 10}},

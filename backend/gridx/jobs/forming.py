@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import ColumnElement, exists, func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from gridx.agents import service as agents
 from gridx.agents.models import Agent
@@ -20,7 +20,7 @@ from gridx.core.db import table_of
 from gridx.core.lease import new_lease_token
 from gridx.core.settings import Settings
 from gridx.jobs.gang_models import LIVE, Checkpoint, Gang, Member, RankSlot
-from gridx.jobs.gangs import break_gang
+from gridx.jobs.gangs import break_gang, end_badly
 from gridx.jobs.models import Attempt, Job, Subtask
 from gridx.jobs.states import lock_job, move, record
 from gridx.jobs.suited import meets_needs
@@ -31,6 +31,8 @@ READY_S: Final = 900.0
 """And to have its files and packages within this."""
 ASKED_S: Final = 60.0
 """A slot is offered as long as its agent asked within this time; one that is kept waiting asks anew every half minute."""
+STRAGGLER_S: Final = 60.0
+"""How long the other ranks may go on once rank 0's model is accepted."""
 PATIENCE_S: Final = 300.0
 """A gang that waits longer than this is not overtaken any more by younger ones that need the same agents."""
 _LONGEST_PAUSE_S: Final = 30.0
@@ -98,6 +100,32 @@ def look_after(session: Session, now: datetime) -> int:
             attempt.status, attempt.fault, attempt.reason, attempt.finished_at = "LOST", "late", words, now
         session.flush()
         break_gang(session, job, gang, rows[0][0], "late", words, now)
+        ended += 1
+    return ended
+
+
+def dismiss_stragglers(session: Session, now: datetime) -> int:
+    """End ranks that go on long after rank 0's model was accepted: they hang at their end, and the job would wait for them. How many."""
+    first, first_member = aliased(Attempt), aliased(Member)
+    rows = session.execute(
+        select(Attempt.id, Attempt.job_id)
+        .join(Member, Member.attempt_id == Attempt.id)
+        .join(Gang, Gang.id == Member.gang_id)
+        .join(first_member, (first_member.gang_id == Gang.id) & (first_member.rank == 0))
+        .join(first, first.id == first_member.attempt_id)
+        .where(Gang.status == "TRAINING", Attempt.status == "RUNNING", first.status == "ACCEPTED")
+        .where(first.finished_at < now - timedelta(seconds=STRAGGLER_S))
+        .order_by(Attempt.job_id, Attempt.id)
+    ).all()
+    ended = 0
+    for attempt_id, job_id in rows:
+        job = lock_job(session, job_id)
+        attempt = session.get_one(Attempt, attempt_id, populate_existing=True)
+        if attempt.status != "RUNNING":
+            continue
+        words = f"it had not ended {STRAGGLER_S:.0f} s after rank 0's model was verified"
+        subtask = session.get_one(Subtask, attempt.subtask_id, populate_existing=True)
+        end_badly(session, job, subtask, attempt, "LOST", "late", words, now)
         ended += 1
     return ended
 

@@ -171,13 +171,11 @@ class Former:
         """One look. Whether a gang was formed or ended."""
         now = self._clock.now()
         with self._database.read() as session:
-            waits = (
-                bool(forming.waiting_jobs(session)) or session.scalar(select(Gang.id).where(Gang.status == "FORMING").limit(1)) is not None
-            )
+            waits = bool(forming.waiting_jobs(session)) or session.scalar(select(Gang.id).where(Gang.status.in_(LIVE)).limit(1)) is not None
         if not waits:
             return False
         with self._database.write() as session:
-            ended = forming.look_after(session, now)
+            ended = forming.look_after(session, now) + forming.dismiss_stragglers(session, now)
         try:
             with self._database.write() as session:
                 formed = forming.form_next(session, now, self._settings)

@@ -204,7 +204,7 @@ class Stage:
         store = LocalStore(home / "objects", SECRET, clock=self._clock)
         self._world = make_world(Database(url), options, self._clock, store, DirectClient)
         self._world.work.keeper.close()  # a fork takes no threads along
-        self._world.api.app.state.database = self._world.database  # pyright: ignore[reportFunctionMemberAccess] - half the connections
+        self._world.database = self._world.api.app.state.database  # pyright: ignore[reportFunctionMemberAccess] - half the connections
 
     def hire(self) -> None:
         with self._world.api:
@@ -314,7 +314,7 @@ def _report(world: World, cast: Cast, problems: list[str]) -> Report:
 
 def _kind(key: str) -> str:
     """A key without the parts that are drawn or counted: `jobs/*/updates/*.pth`."""
-    return re.sub(r"(?<=/)(\d+-)?[0-9a-f]{8,}|(?<=/)\d+(?=[/-])(-[0-9a-f]{8})?", "*", key)
+    return re.sub(r"(?<=/)(\d+-)?[0-9a-f]{8,}|(?<=/)\d+(?=[/-])(-[0-9a-f]{8})?|(?<=/final-)[0-9a-f]{8}", "*", key)
 
 
 def _age(home: Path) -> None:

@@ -182,6 +182,22 @@ class TestPay:
         assert world.credits(buyer) == 98
         assert world.credits(gang[2].agent.owner) == 100
 
+    def test_a_rank_that_hangs_at_its_end_does_not_hold_the_job_up(self, world: World, buyer: Person, play: Play) -> None:
+        agents = play.agents("a b")
+        job_id = play.job(buyer, 2)
+        gang = play.start(agents)
+        gang[0].agent.finish(weights())
+        world.drain()
+        world.clock.advance(forming.STRAGGLER_S - 5)
+        gang[1].beat()
+        assert not play.form()
+        assert world.view(buyer, job_id)["status"] == "RUNNING"
+        world.clock.advance(10)
+        assert play.form()
+        view = world.view(buyer, job_id)
+        assert (view["status"], view["paid"], view["held"]) == ("COMPLETED", 1, 0)
+        assert "had not ended 60 s after" in (gang[1].beat() or "")
+
     def test_never_by_attempt(self, world: World, buyer: Person, play: Play) -> None:
         agents = play.agents("a b")
         job_id = play.job(buyer, 2)
