@@ -68,6 +68,7 @@ class Scene:
             "arguments": [],
             "hyperparameters": {},
             "chunks": chunks,
+            "chunks_per_round": chunks,
             "rounds": rounds,
             "partitioner": "iid",
             "strategy": "fedavg",

@@ -47,21 +47,33 @@ def look_after_rounds(work: Work) -> int:
 
 def late_subtasks(session: Session, round_id: int, now: datetime) -> list[int]:
     """Subtasks of a round that take much longer than the others did, and that one machine alone is at."""
-    began = func.max(Attempt.started_at)
     rows = session.execute(
-        select(Subtask.id, Subtask.status, began, func.max(Attempt.finished_at), func.count(Attempt.id), Subtask.wants_backup)
+        select(
+            Subtask.id,
+            Subtask.status,
+            func.max(Attempt.started_at),
+            func.max(Attempt.finished_at),
+            func.max(Attempt.train_s),
+            func.count(Attempt.id),
+            Subtask.wants_backup,
+        )
         .outerjoin(Attempt, (Attempt.subtask_id == Subtask.id) & (Attempt.status.in_(("RUNNING", "VERIFYING", "ACCEPTED"))))
         .where(Subtask.round_id == round_id, Subtask.kind == "train")
         .group_by(Subtask.id, Subtask.status, Subtask.wants_backup)
     ).all()
-    durations = [(finished - started).total_seconds() for _, status, started, finished, *_ in rows if status == "COMPLETED" and finished]
+    # Uploaded is done: in a first round, updates wait until those of the late have been compared with them.
+    durations = [
+        (finished - started).total_seconds() if finished else trained or 0.0
+        for _, status, started, finished, trained, *_ in rows
+        if status in ("VERIFYING", "COMPLETED")
+    ]
     is_waited_for = any(status == "PENDING" for _, status, *_ in rows)
     if is_waited_for or 2 * len(durations) < len(rows) or not durations:
         return []
     limit = timedelta(seconds=max(LATE_S, LATE_FACTOR * median(durations)))
     late = [
         subtask
-        for subtask, status, started, _, live, wanted in rows
+        for subtask, status, started, _, _, live, wanted in rows
         if status == "RUNNING" and live == 1 and not wanted and now - started > limit
     ]
     backups = select(Attempt.subtask_id).where(Attempt.subtask_id.in_(late), Attempt.is_backup).group_by(Attempt.subtask_id)

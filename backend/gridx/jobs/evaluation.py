@@ -95,7 +95,7 @@ def combine(found: Sequence[tuple[str, Mapping[str, float]]], rows: int) -> dict
     values = {name: [metrics[name] for _, metrics in found] for name in names}
     differ = [name for name, each in values.items() if not all(math.isclose(each[0], value, rel_tol=_DIFFERENT) for value in each)]
     metrics = {name: sum(each) / len(each) for name, each in values.items()}
-    return {"metrics": metrics, "rows": rows, "agents": [agent for agent, _ in found], "differ": differ}
+    return {"metrics": metrics, "rows": rows, "agents": sorted(agent for agent, _ in found), "differ": differ}
 
 
 def describe(merged: Round) -> str:

@@ -246,7 +246,7 @@ class TestOnAServer:
                 assert (attempt.status, attempt.fault, attempt.update_key, attempt.paid) == ("REFUSED", code, None, 0), name
             assert not list(world.store.list(f"jobs/{job_id}/updates/"))
             listed = world.api.get(f"/jobs/{job_id}/artifacts", headers=buyer.headers).json()["items"]
-            assert {item["kind"] for item in listed} == {"script"}, "what was refused is never served"
+            assert {item["kind"] for item in listed} == {"script", "schema"}, "what was refused is never served"
             assert world.api.post(f"/jobs/{job_id}/cancel", headers=buyer.headers).status_code == 200
             most = max(most, process.memory_info().rss - len(data))
         assert world.credits(buyer) == 100

@@ -150,6 +150,23 @@ class TestBackups:
         assert world.view(buyer, job_id)["status"] == "COMPLETED"
         assert world.credits(slow.owner) == 101
 
+    def test_a_first_round_does_not_wait_for_the_vote_of_a_seller_who_stalls(
+        self, world: World, buyer: Person, agents: list[FakeAgent]
+    ) -> None:
+        job_id = world.job(buyer, chunks=3)
+        agents[1].request()
+        for _ in range(2):
+            agents[0].request()
+            agents[0].finish(weights())
+            world.drain()
+        assert world.view(buyer, job_id)["completed_subtasks"] == 0  # two sellers take part, and one has not voted
+        pass_time(world, agents[1:2], 15)
+        assert agents[0].request()["task_id"] == agents[1].task["task_id"]
+        agents[0].finish(weights())
+        world.drain()
+        assert world.view(buyer, job_id)["status"] == "COMPLETED"
+        assert [world.credits(agent.owner) for agent in agents[:2]] == [103, 100]
+
     def test_no_second_machine_where_the_job_wants_none(self, world: World, buyer: Person, agents: list[FakeAgent]) -> None:
         world.job(buyer, backups=False)
         all_but_the_last(world, agents)
