@@ -1,7 +1,7 @@
 """Fixtures and rules that hold for every test.
 
 GRIDX_REQUIRE=docker,postgresql   what a machine must have: tests that need it fail instead of being skipped
-GRIDX_HYPOTHESIS=long             many more generated cases (make test-long)
+GRIDX_HYPOTHESIS=long             many more generated cases, and what is marked as long (make test-long)
 """
 
 import os
@@ -65,6 +65,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") and os.environ.get("GRIDX_HYPOTHESIS") != "long":
+        pytest.skip("runs with make test-long only")
     for name in needs.names_of(item):
         needs.demand(name)
 

@@ -93,6 +93,7 @@ class TestExample:
     def test_in_the_process_sandbox(self, platform: Platform, tmp_path: Path) -> None:
         run_example(platform, tmp_path, "process")
 
+    @pytest.mark.long
     @pytest.mark.docker
     @pytest.mark.usefixtures("sandbox_image")
     def test_in_docker(self, platform: Platform, tmp_path: Path) -> None:
@@ -182,6 +183,7 @@ class Counting:
         return [int(step) for log in logs if log["chunk"] == 0 for step in re.findall(r"starts at step (\d+)", log["text"])]
 
 
+@pytest.mark.long
 class TestKill:
     def test_an_orchestrator_then_a_rank_then_rank_0(self, platform: Platform, tmp_path: Path) -> None:
         playing = Counting(platform, tmp_path, start_agents(platform, "ada bob cyd"))
@@ -261,6 +263,7 @@ def network() -> Iterator[Network]:
     made.close()
 
 
+@pytest.mark.long
 class TestCut:
     def test_a_network_cut_between_two_ranks(self, network: Network, tmp_path: Path) -> None:
         settings = {"GRIDX_ORCHESTRATOR_PORT": str(free_port())}

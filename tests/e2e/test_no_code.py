@@ -12,7 +12,7 @@ from safetensors.torch import load
 
 from tests.e2e.platform import AgentProcess, Platform, User, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SCRIPT = """import os, torch
 os.mkdir("outputs")

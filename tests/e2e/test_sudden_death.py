@@ -115,6 +115,7 @@ class TestKill:
         assert playing.agents[0].seller.credits() == 100
         assert playing.agents[1].seller.credits() == 106
 
+    @pytest.mark.long
     def test_a_server_that_is_away_for_longer_than_the_lease_throws_no_work_away(
         self, platform: Platform, scene: Callable[[Platform], Scene]
     ) -> None:

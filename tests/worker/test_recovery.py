@@ -123,6 +123,7 @@ class Working:
         assert not self.thread.is_alive()
 
 
+@pytest.mark.long
 @pytest.mark.docker
 @pytest.mark.timeout(180)
 class TestDockerRestarted:

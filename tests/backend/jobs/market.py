@@ -44,7 +44,7 @@ from tests.support import databases
 
 _IS_LONG = os.environ.get("GRIDX_HYPOTHESIS") == "long"
 SEQUENCES = 1000 if _IS_LONG else 100
-STEPS = 15
+STEPS = 15 if _IS_LONG else 12
 MOST_JOBS = 2
 SEQUENCES_PER_DATABASE = 10
 WELCOME = 100
@@ -657,7 +657,7 @@ class Market(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(5400 if _IS_LONG else 600)
+@pytest.mark.timeout(5400 if _IS_LONG else 1500)
 class MarketRules:
     """The proof, for the test module of each database to inherit: pytest-xdist runs a file on one core."""
 

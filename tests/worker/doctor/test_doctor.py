@@ -60,6 +60,7 @@ class TestDoctor:
         assert found.age_s < 60
         assert not any(check.problem for check in found.checks)
 
+    @pytest.mark.long
     @pytest.mark.docker
     def test_a_machine_without_the_image_and_with_too_little_of_everything(
         self, late_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -243,6 +243,7 @@ OUTPUTS = {
 
 
 class TestEnds:
+    @pytest.mark.long
     @pytest.mark.parametrize("name", UNHARMED)
     def test_what_never_ends_or_takes_all(self, name: str, docker_bench: Bench, neighbour: Neighbour) -> None:
         script, seconds, kind, words = UNHARMED[name]
@@ -264,6 +265,7 @@ class TestEnds:
             assert not docker_bench.last.output.exists(), name
         neighbour.check()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("line", [b"x" * 1023 + b"\n", b"x" * 1024], ids=["a gigabyte of lines", "an endless line"])
     def test_prints_without_end(self, line: bytes, docker_bench: Bench, neighbour: Neighbour) -> None:
         log = BoundedLog(10 * MB)
