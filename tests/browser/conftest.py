@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Playwright, expect, sync_playwright
 
 from tests.browser.visitor import Visitor
-from tests.e2e.platform import Platform
+from tests.e2e.platform import AgentProcess, Platform
 from tests.support import chromium, needs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,3 +110,12 @@ def unexpected(page: Page) -> list[str]:
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(str(error)))
     return found
+
+
+@pytest.fixture(scope="module")
+def agents(platform: Platform) -> Iterator[list[AgentProcess]]:
+    """Two sellers' machines, one each, in the process sandbox."""
+    started = [AgentProcess.start_new(platform, name) for name in ("ada", "bob")]
+    yield started
+    for agent in started:
+        agent.kill()

@@ -2,14 +2,14 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.visitor import Visitor, axe, sideways
-from tests.e2e.platform import AgentProcess, Platform
+from tests.e2e.platform import AgentProcess
 
 pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -37,14 +37,6 @@ def evaluate(model_path, csv_path):
 )
 CSV = b"x,y\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(40))
 LONG_MS = 90_000
-
-
-@pytest.fixture(scope="module")
-def agents(platform: Platform) -> Iterator[list[AgentProcess]]:
-    started = [AgentProcess.start_new(platform, name) for name in ("ada", "bob")]
-    yield started
-    for agent in started:
-        agent.kill()
 
 
 @pytest.fixture

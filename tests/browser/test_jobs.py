@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,6 @@ for epoch in range(100_000):
 torch.save(model.state_dict(), "model.pth")
 """
 LONG_MS = 90_000
-
-
-@pytest.fixture(scope="module")
-def agents(platform: Platform) -> Iterator[list[AgentProcess]]:
-    started = [AgentProcess.start_new(platform, name) for name in ("ada", "bob")]
-    yield started
-    for agent in started:
-        agent.kill()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def look_after_rounds(work: Work) -> int:
             for job_id, backups, evaluations, round_id, deadline_at, closed_at in rows
             if (closed_at is None and deadline_at is not None and deadline_at <= now)
             or (closed_at is None and backups and late_subtasks(session, round_id, now))
-            or (closed_at is not None and evaluations > 1)
+            or (closed_at is not None and evaluations > 1 and evaluation.is_half_done(session, round_id))
         ]
     for job_id, round_id in touched:
         with work.database.write() as session:

@@ -3,7 +3,6 @@
 All functions here expect the job's row locked (`states.lock_job`) and run inside the caller's transaction.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, select, update
@@ -11,11 +10,11 @@ from sqlalchemy.orm import Session
 
 from gridx.jobs import evaluation, gangs
 from gridx.jobs.models import Attempt, Job, Subtask
+from gridx.jobs.pay import lock_accounts, pay, pay_reproduced
 from gridx.jobs.rounds import close_round_if_ready, fail_job, release_rest
 from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, label, move
 from gridx.jobs.suited import suited_sellers
 from gridx.ledger import accounts as ledger_accounts
-from gridx.ledger import transfers as ledger
 
 MAX_FAILURES = 3
 """Attempts at one subtask that may fail or be refused."""
@@ -29,7 +28,7 @@ def accept(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: 
     if subtask.kind == "rank":
         gangs.accept(session, job, subtask, attempt, now)
         return
-    _lock_accounts(session, job, attempt.seller_id)
+    lock_accounts(session, job, [attempt.seller_id])
     _end_attempt(session, attempt, "ACCEPTED", now, fault=None, reason=None)
     what = "numbers" if subtask.kind == "evaluate" else "update"
     move(
@@ -45,36 +44,20 @@ def accept(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: 
         .where(Attempt.subtask_id == subtask.id, Attempt.status == "RUNNING")
         .values(status="CANCELLED", reason=f"{attempt.agent_id} was faster with the same chunk", finished_at=now)
     )
-    ledger.settle(
-        session,
-        reference=f"subtask:{subtask.id}",
-        escrow=ledger_accounts.escrow_code(job.id),
-        wallet=ledger_accounts.wallet_code(attempt.seller_id),
-        amount=job.units,
-        reason=f"job {job.id}, round {subtask.round_number}, {label(subtask)}",
-        now=now,
-    )
-    attempt.paid = job.units
+    reason = f", round {subtask.round_number}, {label(subtask)}"
+    pay(session, job, attempt, job.units, now, reference=f"subtask:{subtask.id}", reason=reason)
     _after_subtask(session, job, subtask, now)
 
 
 def accept_late(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: datetime) -> None:
     """A valid update that came after another one of its chunk. It is not merged; its seller is paid if the round has credits left over."""
-    _lock_accounts(session, job, attempt.seller_id)
+    lock_accounts(session, job, [attempt.seller_id])
     _end_attempt(session, attempt, "CANCELLED", now, fault=None, reason="valid, but another machine's update of this chunk came first")
     attempt.update_key = None
     if not _has_spare_credits(session, job):
         return
-    ledger.settle(
-        session,
-        reference=f"attempt:{attempt.id}",
-        escrow=ledger_accounts.escrow_code(job.id),
-        wallet=ledger_accounts.wallet_code(attempt.seller_id),
-        amount=job.units,
-        reason=f"job {job.id}, round {subtask.round_number}, {label(subtask)}: valid, though late",
-        now=now,
-    )
-    attempt.paid = job.units
+    reason = f", round {subtask.round_number}, {label(subtask)}: valid, though late"
+    pay(session, job, attempt, job.units, now, reference=f"attempt:{attempt.id}", reason=reason)
 
 
 def end_badly(
@@ -120,8 +103,9 @@ def end_badly(
         move(session, subtask, "FAILED", now=now, text=words, reason=reason)
         seen_by = "two providers' machines" if len(sellers) >= 2 else "two attempts on the only provider online"
         if len(sellers) >= 2:
-            _lock_accounts(session, job, *sellers)
-            _pay_reproduced(session, job, same, now)
+            lock_accounts(session, job, sellers)
+            reserved = _count(session, Subtask.job_id == job.id, Subtask.status == "VERIFYING") * job.units
+            pay_reproduced(session, job, same, now, reserved=reserved)
         fail_job(session, job, f"{words} (the same on {seen_by})", now)
     elif others:  # somebody else is still at it
         if subtask.status == "VERIFYING" and "VERIFYING" not in others:
@@ -162,37 +146,9 @@ def _has_spare_credits(session: Session, job: Job) -> bool:
     return job.status not in JOB_ENDS and balance >= (is_open + to_come + 1) * job.units
 
 
-def _lock_accounts(session: Session, job: Job, *seller_ids: int) -> None:
-    """Lock all accounts that a transaction may move credits between, in one order for everybody."""
-    wallets = {ledger_accounts.wallet_code(user_id) for user_id in (job.owner_id, *seller_ids)}
-    ledger.lock(session, {ledger_accounts.escrow_code(job.id), *wallets})
-
-
 def _end_attempt(session: Session, attempt: Attempt, status: str, now: datetime, *, fault: str | None, reason: str | None) -> None:
     attempt.status, attempt.fault, attempt.reason, attempt.finished_at = status, fault, reason, now
     session.flush()
-
-
-def _pay_reproduced(session: Session, job: Job, attempts: Sequence[Attempt], now: datetime) -> None:
-    """Pay the first attempt of each seller who showed the script's fault, as far as the escrow reaches."""
-    escrow = ledger_accounts.escrow_code(job.id)
-    paid_sellers: set[int] = set()
-    for attempt in attempts:
-        reserved = _count(session, Subtask.job_id == job.id, Subtask.status == "VERIFYING") * job.units
-        amount = min(job.units, ledger_accounts.balance(session, escrow) - reserved)
-        if attempt.seller_id in paid_sellers or amount <= 0:
-            continue
-        paid_sellers.add(attempt.seller_id)
-        ledger.settle(
-            session,
-            reference=f"attempt:{attempt.id}",
-            escrow=escrow,
-            wallet=ledger_accounts.wallet_code(attempt.seller_id),
-            amount=amount,
-            reason=f"job {job.id}: showed that the script fails",
-            now=now,
-        )
-        attempt.paid = amount
 
 
 def _count(session: Session, *where: ColumnElement[bool]) -> int:

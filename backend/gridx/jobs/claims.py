@@ -38,7 +38,7 @@ from gridx.core.lease import new_lease_token
 from gridx.core.settings import Settings
 from gridx.datasets.models import Chunk
 from gridx.jobs.models import Attempt, Job, Round, Subtask
-from gridx.jobs.states import Seen, move, record
+from gridx.jobs.states import Seen, label, move, record
 from gridx.jobs.suited import suited_sellers
 
 _log = structlog.get_logger()
@@ -186,14 +186,13 @@ def _pick(
 
 def _begin(session: Session, connection: Connection, agent: AgentActor, picked: RowMapping, now: datetime, settings: Settings) -> Claim:
     made = Claim(**picked, lease_token=new_lease_token(), deadline_at=now + timedelta(seconds=picked["time_limit_s"]))
-    what = "the evaluation" if made.kind == "evaluate" else f"chunk {made.chunk_index}"
     if made.is_beside:
         connection.execute(_SECOND, {"guarded_id": made.subtask_id, "number": made.number})
-        text = f"{what} of round {made.round_number} is late; {agent.id} tries it as well"
+        text = f"{label(made)} of round {made.round_number} is late; {agent.id} tries it as well"
         record(session, made.job_id, now=now, what="attempt", new="BACKUP", text=text, subtask_id=made.subtask_id)
     else:
         seen = Seen(made.subtask_id, made.job_id, "PENDING")
-        text = f"{what} of round {made.round_number} went to {agent.id}"
+        text = f"{label(made)} of round {made.round_number} went to {agent.id}"
         move(session, seen, "RUNNING", now=now, text=text, attempts_made=made.number, not_before=None)
     attempt_id = connection.execute(_BEGIN, attempt_row(made, agent, now, settings)).scalar_one()
     _log.info("assigned", job=made.job_id, subtask=made.subtask_id, attempt=attempt_id, agent=agent.id)

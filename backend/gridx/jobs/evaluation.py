@@ -74,6 +74,12 @@ def close_if_ready(session: Session, job: Job, round_id: int, now: datetime) -> 
     go_on(session, job, merged, now, text, enough=enough)
 
 
+def is_half_done(session: Session, round_id: int) -> bool:
+    """Whether one evaluation of the round is there and another is waited for: what `stop_waiting` looks at."""
+    statement = select(Subtask.status).where(Subtask.round_id == round_id, Subtask.kind == "evaluate")
+    return {"COMPLETED", "PENDING"} <= set(session.scalars(statement))
+
+
 def stop_waiting(session: Session, job: Job, merged: Round, now: datetime, offline_after_s: float) -> None:
     """Let go of an evaluation that nobody takes, where another seller's numbers are there already."""
     rows = session.scalars(select(Subtask).where(Subtask.round_id == merged.id, Subtask.kind == "evaluate")).all()

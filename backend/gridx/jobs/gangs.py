@@ -6,7 +6,6 @@ the last checkpoint. Functions that change rows expect the job's row locked (`st
 """
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,11 +14,10 @@ from sqlalchemy.orm import Session
 
 from gridx.jobs.gang_models import LIVE, Gang, Member
 from gridx.jobs.models import Attempt, Job, Round, Subtask
+from gridx.jobs.pay import lock_accounts, pay, pay_reproduced
 from gridx.jobs.rounds import cancel_job as end_job_as_cancelled
 from gridx.jobs.rounds import fail_job, release_rest
-from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, move, record
-from gridx.ledger import accounts as ledger_accounts
-from gridx.ledger import transfers as ledger
+from gridx.jobs.states import JOB_ENDS, SUBTASK_ENDS, label, move, record
 
 MAX_FAILURES: Final = 3
 """Gangs that may be ended by the script's fault."""
@@ -180,7 +178,9 @@ def _verdict(session: Session, job: Job, gang: Gang, now: datetime) -> str | Non
         )
         sellers = {attempt.seller_id for attempt in culprits}
         if len(sellers) >= 2:
-            _pay_reproduced(session, job, culprits, now)
+            lock_accounts(session, job, sellers)
+            pay_reproduced(session, job, culprits, now)
+            session.flush()
             return f"{gang.reason} (the same on two providers' machines)"
         if len(taking_part) == 1:
             return f"{gang.reason} (the same in two gangs on the only provider's machines)"
@@ -273,40 +273,7 @@ def _finish_if_done(session: Session, job: Job, gang: Gang, now: datetime) -> No
 
 
 def _pay(session: Session, job: Job, subtask: Subtask, attempt: Attempt, now: datetime) -> None:
-    ledger.settle(
-        session,
-        reference=f"subtask:{subtask.id}",
-        escrow=ledger_accounts.escrow_code(job.id),
-        wallet=ledger_accounts.wallet_code(attempt.seller_id),
-        amount=job.units,
-        reason=f"job {job.id}, rank {subtask.chunk_index}",
-        now=now,
-    )
-    attempt.paid = job.units
-    session.flush()
-
-
-def _pay_reproduced(session: Session, job: Job, culprits: Sequence[Attempt], now: datetime) -> None:
-    """Pay the first attempt of each seller who showed the script's fault."""
-    escrow = ledger_accounts.escrow_code(job.id)
-    wallets = {ledger_accounts.wallet_code(user_id) for user_id in (job.owner_id, *(each.seller_id for each in culprits))}
-    ledger.lock(session, {escrow, *wallets})
-    paid: set[int] = set()
-    for attempt in culprits:
-        amount = min(job.units, ledger_accounts.balance(session, escrow))
-        if attempt.seller_id in paid or amount <= 0:
-            continue
-        paid.add(attempt.seller_id)
-        ledger.settle(
-            session,
-            reference=f"attempt:{attempt.id}",
-            escrow=escrow,
-            wallet=ledger_accounts.wallet_code(attempt.seller_id),
-            amount=amount,
-            reason=f"job {job.id}: showed that the script fails",
-            now=now,
-        )
-        attempt.paid = amount
+    pay(session, job, attempt, job.units, now, reference=f"subtask:{subtask.id}", reason=f", {label(subtask)}")
     session.flush()
 
 
@@ -315,5 +282,4 @@ def _lock_accounts(session: Session, job: Job, gang: Gang) -> None:
     sellers = session.scalars(
         select(Attempt.seller_id).join(Member, Member.attempt_id == Attempt.id).where(Member.gang_id == gang.id).distinct()
     ).all()
-    wallets = {ledger_accounts.wallet_code(user_id) for user_id in (job.owner_id, *sellers)}
-    ledger.lock(session, {ledger_accounts.escrow_code(job.id), *wallets})
+    lock_accounts(session, job, sellers)

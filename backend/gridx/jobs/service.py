@@ -25,6 +25,7 @@ from gridx.core.wakeup import notify
 from gridx.datasets import partitioner_options
 from gridx.datasets import service as datasets
 from gridx.datasets.models import Dataset
+from gridx.datasets.partitioners import held_out_rows
 from gridx.jobs import gangs
 from gridx.jobs.models import Attempt, Job, Round
 from gridx.jobs.options import JobOptions
@@ -213,7 +214,7 @@ def hash_request(options: JobOptions, *parts: bytes | str | int) -> str:
 
 def _usable_dataset(session: Session, actor: Actor, order: Submission) -> Dataset:
     dataset = datasets.get_dataset(session, actor, order.dataset_id)
-    held = max(1, round(dataset.rows * order.options.held_out)) if order.options.held_out else 0
+    held = held_out_rows(dataset.rows, order.options.held_out) if order.options.held_out else 0
     if dataset.rows - held < order.options.chunks:
         without = f" ({held} of them held out)" if held else ""
         raise TooFewRows(f"chunks: the dataset has {dataset.rows} rows{without}, too few for {order.options.chunks} chunks")

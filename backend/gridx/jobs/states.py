@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from sqlalchemy import Update, and_, bindparam, insert, select, update
@@ -121,7 +121,16 @@ def record(
     _log.info(f"{what} {new.lower()}", job=job_id, subtask=subtask_id, old=old)
 
 
-def label(subtask: Subtask) -> str:
+class Labelled(Protocol):
+    """What is known of a subtask where no object was loaded: a claim."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def chunk_index(self) -> int: ...
+
+
+def label(subtask: Subtask | Labelled) -> str:
     """What a subtask is called in words for its buyer."""
     return {"evaluate": "the evaluation", "rank": f"rank {subtask.chunk_index}"}.get(subtask.kind, f"chunk {subtask.chunk_index}")
 
