@@ -61,7 +61,7 @@ def test_held_out_rows_show_the_best_round_and_the_next_job_starts_from_it(buyer
     page.get_by_label("Name").fill("Judged")
     choose(page, "Choose files", "train.py", TRAINS.encode())
     choose(page, "Choose a CSV", "rows.csv", CSV)
-    expect(page.get_by_text("40 rows")).to_be_visible()
+    expect(page.get_by_text("40 rows, ")).to_be_visible()
     page.get_by_label("Chunks", exact=True).fill("2")
     page.get_by_label("Rounds", exact=True).fill("2")
     page.get_by_role("heading", name="Rounds and evaluation").click()

@@ -31,7 +31,7 @@ def test_a_strategy_and_a_deal_are_sent_shown_and_carried_over(visit: Callable[.
     page = buyer.page
     page.get_by_label("Name").fill("Steady")
     choose(page, ("train.py", SCRIPT), ("flowers.csv", CSV))
-    expect(page.get_by_text("40 rows")).to_be_visible()
+    expect(page.get_by_text("40 rows, ")).to_be_visible()
 
     open_fold(page, "How it learns")
     page.get_by_role("radio", name="Krum", exact=True).check()

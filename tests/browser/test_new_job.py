@@ -168,7 +168,7 @@ class TestForm:
         expect(page.get_by_label("Name")).to_have_value("Half a form")
         expect(page.get_by_label("Rounds")).to_have_value("7")
         choose(page, "Choose a CSV", a_file("rows.csv", "a,b\n" + "1,2\n" * 20))
-        expect(page.get_by_text("20 rows")).to_be_visible()
+        expect(page.get_by_text("20 rows, ")).to_be_visible()
         buyer.button("Submit job").click()
         expect(page.get_by_role("heading", name="Half a form")).to_be_visible()
 
@@ -181,7 +181,7 @@ class TestForm:
         page.get_by_label("Name").fill("Asks for what is not there")
         choose(page, "Choose files", a_file("train.py", SCRIPT), a_file("rows.csv", "a,b\n" + "1,2\n" * 20))
         choose(page, "Choose requirements.txt", a_file("requirements.txt", "--index-url https://example.org\n"))
-        expect(page.get_by_text("20 rows")).to_be_visible()
+        expect(page.get_by_text("20 rows, ")).to_be_visible()
         buyer.button("Submit job").click()
         expect(page.get_by_text(re.compile("line 1|index-url", re.IGNORECASE)).first).to_be_visible()
 
@@ -225,7 +225,7 @@ def test_from_registering_to_a_job_with_the_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     tab_to("Fill in the example")
     page.keyboard.press("Space")
-    expect(page.get_by_text("569 rows")).to_be_visible()
+    expect(page.get_by_text("569 rows, ")).to_be_visible()
     tab_to("Rounds")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("2")
