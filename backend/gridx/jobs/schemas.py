@@ -54,6 +54,37 @@ class SubtaskView(BaseModel):
     attempts: list[AttemptView]
 
 
+class RankView(BaseModel):
+    """A rank of a synchronous training."""
+
+    rank: int
+    agent_id: str
+    state: str
+    """RESERVED, an attempt's phase, READY, TRAINING; then the attempt's status."""
+    epoch: int | None
+    step: int | None
+    loss: float | None
+    samples_per_s: float | None
+    seen_at: datetime | None
+
+
+class GangView(BaseModel):
+    """One try at a synchronous training: all its ranks begin and end together."""
+
+    number: int
+    status: str
+    """FORMING, TRAINING, DONE or BROKEN."""
+    reason: str | None
+    """Why it was stopped."""
+    started_at: datetime | None
+    ended_at: datetime | None
+    resumed_from: int | None
+    """The number of the checkpoint that it started from; None from the beginning."""
+    checkpoints: int
+    """Sealed in this try."""
+    ranks: list[RankView]
+
+
 class EvaluationView(BaseModel):
     """The round's model on held-out rows: the mean of what the agents' runs of evaluate() returned."""
 
@@ -146,6 +177,8 @@ class JobView(JobSummary):
     round_list: list[RoundView]
     subtasks: list[SubtaskView]
     """Those of the current round, or of `?round=`."""
+    gang: GangView | None
+    """The latest try of a job of mode `ddp`."""
     events: list[EventView]
     """The latest 200, oldest first."""
 

@@ -9,6 +9,7 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from gridx.datasets.models import Dataset
+from gridx.jobs.gang_view import latest_gang
 from gridx.jobs.models import Attempt, AttemptLog, Job, JobEvent, Metric, Round, Subtask
 from gridx.jobs.options import EarlyStopping
 from gridx.jobs.schemas import (
@@ -77,6 +78,7 @@ def job_view(session: Session, job: Job, round_number: int | None, now: datetime
         waiting_for=waiting_for(session, job, now, offline_after_s),
         round_list=_rounds(session, job),
         subtasks=_subtasks(session, job, round_number or job.current_round, now),
+        gang=latest_gang(session, job),
         events=[EventView.model_validate(event, from_attributes=True) for event in reversed(events)],
     )
 

@@ -25,6 +25,7 @@ from gridx.core.settings import Settings
 from gridx.core.wakeup import open_waiter
 from gridx.jobs import forming, members
 from gridx.jobs.gang_models import LIVE, Gang, Member, OrchestratorState
+from gridx.jobs.gang_view import rank_state
 from gridx.jobs.models import Attempt, Job
 from gridx.orchestrator.dashboard import show
 from gridx.orchestrator.server import PortTaken, Tls, make_server
@@ -222,9 +223,7 @@ class DatabaseView:
             ).all()
         found: dict[int, GangView] = {}
         for gang, title, member, attempt in rows:
-            state = attempt.status if attempt.status != "RUNNING" else ("READY" if member.ready_at else attempt.phase or "RESERVED")
-            if gang.status == "TRAINING" and attempt.status == "RUNNING":
-                state = attempt.phase or "TRAINING"
+            state = rank_state(gang, member, attempt)
             silent_s = (now - member.seen_at).total_seconds() if member.seen_at and attempt.status == "RUNNING" else None
             line = RankLine(member.rank, attempt.agent_id, state, attempt.epoch, member.step, attempt.loss, member.samples_per_s, silent_s)
             name = f"job {gang.job_id} ({title}), gang {gang.number}"

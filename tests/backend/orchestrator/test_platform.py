@@ -86,10 +86,19 @@ class TestFlow:
         assert (view.status, view.world_size) == ("TRAINING", 2)
         assert [(line.worker, line.epoch, line.step, line.loss) for line in view.lines] == [("a", None, None, None), ("b", 3, 12, 0.125)]
         assert render([view]) is not None
+        gang = world.view(buyer, 1)["gang"]
+        assert (gang["number"], gang["status"], gang["resumed_from"], gang["checkpoints"]) == (1, "TRAINING", None, 0)
+        named = ("rank", "agent_id", "state", "epoch", "step", "loss", "samples_per_s")
+        assert [tuple(rank[name] for name in named) for rank in gang["ranks"]] == [
+            (0, "a", "TRAINING", None, None, None, None),
+            (1, "b", "TRAINING", 3, 12, 0.125, 50.0),
+        ]
         second.call("Leave", wire.LeaveRequest(train_s=1, loss=0.125, **second.ids))
         first.agent.agent.finish(weights())
         world.drain()
-        assert world.view(buyer, 1)["status"] == "COMPLETED"
+        view = world.view(buyer, 1)
+        assert view["status"] == "COMPLETED"
+        assert [rank["state"] for rank in view["gang"]["ranks"]] == ["ACCEPTED", "ACCEPTED"]
 
     def test_one_that_aborts_stops_the_others(self, ranks: list[Rank]) -> None:
         for each in ranks:
