@@ -11,7 +11,6 @@ background step, in this process; the clock starts just before the commit that m
 import argparse
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -42,6 +41,7 @@ from gridx.core.settings import Settings
 from gridx.core.tokens import hash_secret
 from gridx.jobs.models import Attempt, Subtask
 from gridx.storage.local import LocalStore
+from tests.e2e.platform import free_port
 from tests.support import databases, postgres, session
 
 SECRET = "0123456789abcdef" * 4
@@ -218,12 +218,6 @@ def until_up(port: int) -> None:
         except httpx.HTTPError:
             time.sleep(0.1)
     sys.exit("the server does not answer")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import httpx
 import psutil
 
 BIN = Path(sys.executable).parent
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 QUICK = {"GRIDX_LEASE_S": "6", "GRIDX_SWEEP_S": "0.5", "GRIDX_HEARTBEAT_S": "0.5", "GRIDX_POLL_S": "0.2", "GRIDX_ORCHESTRATOR_PORT": "0"}
 ENDS = ("COMPLETED", "FAILED", "CANCELLED")
 _LOOK_EVERY_S = 0.05
@@ -30,6 +32,20 @@ def until(look: Callable[[], T | None], seconds: float, what: str) -> T:
             return found
         time.sleep(_LOOK_EVERY_S)
     raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def breast_cancer() -> bytes:
+    """The CSV that the examples read, made by the example's own program."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "data.csv"
+        subprocess.run([sys.executable, str(EXAMPLES / "breast_cancer" / "make_data.py"), str(path)], check=True, capture_output=True)
+        return path.read_bytes()
 
 
 @dataclass
@@ -48,9 +64,7 @@ class Platform:
     def start(self) -> None:
         """Start the server, on the same port as before, and wait until it answers."""
         if not self.port:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.port = probe.getsockname()[1]
+            self.port = free_port()
         self.server = self.run("server", [str(BIN / "gridx"), "serve", "--host", self.host, "--port", str(self.port)])
         until(self.is_up, 90, "the server answers")
 

@@ -1,7 +1,6 @@
 """Synchronous training through real processes: server, orchestrator, agents, sandboxes; machines that die in the middle."""
 
 import contextlib
-import csv
 import io
 import os
 import re
@@ -16,19 +15,12 @@ from typing import Any
 
 import pytest
 import torch
-from sklearn.datasets import load_breast_cancer
 
-from tests.e2e.platform import AgentProcess, Platform, User, until
+from tests.e2e.platform import EXAMPLES, AgentProcess, Platform, User, breast_cancer, free_port, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ddp_breast_cancer" / "train.py"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+EXAMPLE = EXAMPLES / "ddp_breast_cancer" / "train.py"
 
 
 @pytest.fixture
@@ -42,15 +34,6 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
         assert checked.returncode == 0, checked.stderr
     finally:
         made.close()
-
-
-def breast_cancer() -> bytes:
-    bunch: Any = load_breast_cancer()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(name.replace(" ", "_") for name in bunch.feature_names), "benign"])
-    writer.writerows([*map(float, row), int(label)] for row, label in zip(bunch.data, bunch.target, strict=True))
-    return text.getvalue().encode()
 
 
 def start_agents(platform: Platform, names: str, sandbox: str = "process") -> list[AgentProcess]:

@@ -1,18 +1,15 @@
 """A job with held-out rows, and one with a machine that stalls, through real processes."""
 
 import signal
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from sklearn.datasets import load_breast_cancer
 
-from tests.e2e.platform import AgentProcess, Platform, User, until
+from tests.e2e.platform import EXAMPLES, AgentProcess, Platform, User, breast_cancer, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "breast_cancer"
+EXAMPLE = EXAMPLES / "breast_cancer"
 SLEEPY = """
 import time, torch
 for _ in range(20):
@@ -21,18 +18,10 @@ torch.save({"w": torch.ones(3)}, "model.pth")
 """
 
 
-def example_csv() -> bytes:
-    data: Any = load_breast_cancer()
-    names = [name.replace(" ", "_") for name in data.feature_names]
-    lines = [",".join([*names, "benign"])]
-    lines += [",".join([*(f"{value:.6g}" for value in row), str(label)]) for row, label in zip(data.data, data.target, strict=True)]
-    return "\n".join(lines).encode() + b"\n"
-
-
 def test_each_round_is_scored_by_two_sellers_on_rows_that_nobody_trained_on(platform: Platform) -> None:
     agents = [AgentProcess.start_new(platform, name) for name in ("ada", "bob")]
     buyer = User.register(platform, "buyer@example.com", "buyer")
-    job_id = buyer.submit((EXAMPLE / "train.py").read_text(), example_csv(), rounds=3, held_out=0.2, seed=1)
+    job_id = buyer.submit((EXAMPLE / "train.py").read_text(), breast_cancer(), rounds=3, held_out=0.2, seed=1)
     job = buyer.ended(job_id)
     assert job["status"] == "COMPLETED", job["reason"]
     for row in job["round_list"]:
