@@ -23,7 +23,7 @@ from gridx.jobs.gang_models import LIVE, Checkpoint, Gang, Member, RankSlot
 from gridx.jobs.gangs import break_gang, end_badly
 from gridx.jobs.models import Attempt, Job, Subtask
 from gridx.jobs.states import lock_job, move, record
-from gridx.jobs.suited import meets_needs
+from gridx.jobs.suited import meets_needs, takes_work
 
 REGISTER_S: Final = 30.0
 """A reserved agent has to come for its rank within this time."""
@@ -131,7 +131,7 @@ def dismiss_stragglers(session: Session, now: datetime) -> int:
 
 
 def free_places(session: Session, job: Job, now: datetime, offline_after_s: float) -> dict[str, list[Place]]:
-    """Free slots that meet the job's needs, by the network in which agents reach one another."""
+    """Free slots of agents that take work and meet the job's needs, by the network in which agents reach one another."""
     return _places(session, job, now, offline_after_s, _is_free(now))
 
 
@@ -150,7 +150,7 @@ def _places(session: Session, job: Job, now: datetime, offline_after_s: float, *
     rows = session.execute(
         select(RankSlot, Agent.owner_id)
         .join(Agent, Agent.id == RankSlot.agent_id)
-        .where(agents.is_online(now, offline_after_s), *meets_needs(job), *conditions)
+        .where(agents.is_online(now, offline_after_s), *takes_work(now), *meets_needs(job), *conditions)
         .order_by(RankSlot.agent_id, RankSlot.slot)
     ).all()
     found: dict[str, list[Place]] = defaultdict(list)

@@ -76,7 +76,7 @@ def _of_places(session: Session, job: Job, now: datetime, offline_after_s: float
     if not offered:
         return f"{again}{wanted}: no agent online offers any (gridx-worker run --ddp-slots N does)"
     if total < job.chunks:
-        unsuited = f", {offered - total} more do not meet the job's needs" if offered > total else ""
+        unsuited = f", {offered - total} more do not meet the job's needs, or take no work now" if offered > total else ""
         return f"{again}{wanted}: only {total} are offered{unsuited}; {job.chunks - total} more are missing"
     return f"{again}{wanted}: {total} are offered, but at most {most} of them in one network"
 

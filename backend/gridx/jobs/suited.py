@@ -16,7 +16,11 @@ def meets_needs(job: Job) -> tuple[ColumnElement[bool], ...]:
     return needs if job.recipe is not None else (*needs, Agent.accepts == "all")
 
 
+def takes_work(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Conditions on an agent: neither in quarantine nor paused by its owner."""
+    return or_(Agent.quarantined_until.is_(None), Agent.quarantined_until <= now), Agent.paused.is_(None)
+
+
 def suited_sellers(session: Session, job: Job, now: datetime, offline_after_s: float) -> set[int]:
     """Sellers who have a machine online that meets the job's needs: those who can be waited for."""
-    works = or_(Agent.quarantined_until.is_(None), Agent.quarantined_until <= now)
-    return agents.online_sellers(session, now, offline_after_s, works, Agent.paused.is_(None), *meets_needs(job))
+    return agents.online_sellers(session, now, offline_after_s, *takes_work(now), *meets_needs(job))

@@ -3,6 +3,7 @@
 import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
+from gridx.agents.service import quarantine
 from gridx.core.errors import Forbidden, Invalid
 from gridx.core.lease import LeaseLost
 from gridx.jobs import forming
@@ -103,10 +105,23 @@ class TestForming:
         play.agents("c", place="machine:two")
         job_id = play.job(buyer, 2, needs='{"ram_bytes": 2000000000}')
         assert not play.form()
-        assert "only 1 are offered, 2 more do not meet the job's needs" in waits(world, buyer, job_id)
+        assert "only 1 are offered, 2 more do not meet the job's needs, or take no work now" in waits(world, buyer, job_id)
         other = play.job(buyer, 3)
         assert not play.form()
         assert "3 are offered, but at most 2 of them in one network" in waits(world, buyer, other)
+
+    def test_a_machine_in_quarantine_gets_no_rank(self, world: World, buyer: Person, play: Play) -> None:
+        agents = play.agents("a b")
+        until = world.clock.now() + timedelta(seconds=600)
+        with world.database.write() as session:
+            quarantine(session, agents[0].agent.name, until, "its updates were refused")
+        job_id = play.job(buyer, 2)
+        assert not play.form()
+        assert "only 1 are offered, 1 more do not meet the job's needs, or take no work now" in waits(world, buyer, job_id)
+        world.clock.advance(601)
+        ask_again(agents)
+        play.sign()
+        assert play.form()
 
     def test_it_says_when_no_orchestrator_is_there_or_its_port_is_taken(self, world: World, buyer: Person, play: Play) -> None:
         job_id = play.job(buyer, 2)
