@@ -9,31 +9,26 @@ with the models, and little with their number.
 """
 
 import math
-import os
-import queue
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridx.aggregation.canonical import CanonicalWriter, plan
 from gridx.aggregation.precision import NUMPY, Bytes, Vector, narrow, tree_sum, widen
-from gridx.aggregation.sources import Segment, Source, UpdateUnreadable, open_fitting, open_updates, windows
+from gridx.aggregation.sources import Segment, Source, UpdateUnreadable, open_fitting, open_updates
 from gridx.aggregation.strategies import make_strategy
 from gridx.aggregation.strategies.base import Block, Strategy
 from gridx.aggregation.summary import FLOATS, ITEM_BYTES, TensorSpec
+from gridx.aggregation.walk import Workspace, in_order
 
 __all__ = ["MergeReport", "NoRows", "UpdateUnreadable", "merge"]
 
-T = TypeVar("T")
-_WINDOW_ELEMENTS = 1 << 20  # of all updates together; measured: smaller ones pay per call, larger ones leave the cache
 _STATISTICS = (".running_mean", ".running_var")
 
 
@@ -102,7 +97,7 @@ def merge(
         if keeps_state and state_out is not None:
             state_writer = stack.enter_context(CanonicalWriter(state_out, plan(state_specs), digest=False))
         sums = _Sums(np.zeros(len(updates)))
-        for part in _in_order(job, stack, job.run):
+        for part in in_order(job.specs, len(updates), stack, job.run):
             for index, data in part.outputs:
                 writer.write(index, data)
             if state_writer is not None:
@@ -179,16 +174,6 @@ class _Part:
     sums: _Sums
 
 
-class _Workspace:
-    """One thread's arrays, made once: fresh pages for every window would cost more than the arithmetic."""
-
-    def __init__(self, updates: int, elements: int) -> None:
-        self.raw = np.empty((updates, elements * 8), dtype=np.uint8)
-        self.values = np.empty(updates * elements)
-        self.scratch, self.mean, self.uniform, self.previous = np.empty((4, elements))
-        self.single = np.empty(elements, dtype=np.float32)
-
-
 @dataclass(slots=True)
 class _Job:
     """Everything the windows share; `run` is called from several threads, each with a workspace."""
@@ -202,7 +187,7 @@ class _Job:
     weights: _Weights
     uniform: _Weights
 
-    def run(self, window: list[Segment], space: _Workspace) -> _Part:
+    def run(self, window: list[Segment], space: Workspace) -> _Part:
         """Merges one window; raises UpdateUnreadable, OSError."""
         part = _Part([], [], _Sums(np.zeros(len(self.sources))))
         floats = [segment for segment in window if segment.is_float]
@@ -219,7 +204,7 @@ class _Job:
             part.outputs.append((segment.tensor, merged.view(np.uint8).data))
         return part
 
-    def distances(self, window: list[Segment], space: _Workspace) -> Vector:
+    def distances(self, window: list[Segment], space: Workspace) -> Vector:
         """The window's share of the squared distances between all updates, shape (K, K), from the differences themselves."""
         count = len(self.sources)
         found = np.zeros((count, count))
@@ -233,7 +218,7 @@ class _Job:
                         found[number, number + 1 :] += np.minimum(np.einsum("kf,kf->k", away, away), sys.float_info.max / 4)
         return found + found.T
 
-    def _mean_of_singles(self, segments: list[Segment], space: _Workspace, part: _Part) -> NDArray[np.float32] | None:
+    def _mean_of_singles(self, segments: list[Segment], space: Workspace, part: _Part) -> NDArray[np.float32] | None:
         """`_floats` for float32 and a rule that is the mean: twice as fast. None where a measure overflows float32."""
         size = segments[-1].at + segments[-1].count
         for segment in segments:
@@ -256,7 +241,7 @@ class _Job:
         measured = part.sums.delta + part.sums.step + float(part.sums.distances.sum())
         return result if math.isfinite(measured) else None
 
-    def _floats(self, segments: list[Segment], space: _Workspace, part: _Part) -> Vector:
+    def _floats(self, segments: list[Segment], space: Workspace, part: _Part) -> Vector:
         size = segments[-1].at + segments[-1].count
         values = space.values[: len(self.sources) * size].reshape(len(self.sources), size)
         scratch, mean, uniform = space.scratch[:size], space.mean[:size], space.uniform[:size]
@@ -282,7 +267,7 @@ class _Job:
             part.states.append((index, piece.view(np.uint8).data))
         return result
 
-    def _read(self, segment: Segment, space: _Workspace, at: int = 0) -> Bytes:
+    def _read(self, segment: Segment, space: Workspace, at: int = 0) -> Bytes:
         """The segment's bytes from every update, shape (K, bytes), in the workspace from byte `at`; raises UpdateUnreadable."""
         item = ITEM_BYTES[segment.spec.dtype]
         raw = space.raw[:, at : at + segment.count * item]
@@ -293,7 +278,7 @@ class _Job:
                 raise UpdateUnreadable(number, str(error)) from error
         return raw
 
-    def _previous(self, segments: list[Segment], space: _Workspace, size: int) -> Vector | None:
+    def _previous(self, segments: list[Segment], space: Workspace, size: int) -> Vector | None:
         if self.previous is None:
             return None
         for segment in segments:
@@ -322,7 +307,7 @@ class _Job:
             for number, name in enumerate(names):
                 yield segment, places[segment.tensor] * len(names) + number, name
 
-    def _integers(self, segment: Segment, space: _Workspace) -> NDArray[Any]:
+    def _integers(self, segment: Segment, space: Workspace) -> NDArray[Any]:
         """Row-weighted mean, half to even, shape (n,); what all agree on stays exactly, beyond 2^53 too."""
         stacked = self._read(segment, space).view(NUMPY[segment.spec.dtype])
         mean, scratch = np.empty((2, segment.count))
@@ -334,36 +319,10 @@ class _Job:
 
 
 def _squared_distances(job: _Job, stack: ExitStack) -> Vector:
+    count = len(job.sources)
     with np.errstate(over="ignore"):
-        total = sum(_in_order(job, stack, job.distances), np.zeros((len(job.sources), len(job.sources))))
+        total = sum(in_order(job.specs, count, stack, job.distances), np.zeros((count, count)))
     return np.minimum(total, sys.float_info.max / 4)
-
-
-def _in_order(job: _Job, stack: ExitStack, work: Callable[[list[Segment], _Workspace], T]) -> Iterator[T]:
-    """Does `work` for all windows on a few threads and yields what it returns in order, a bounded number in flight."""
-    updates = len(job.sources)
-    elements = max(1 << 11, min(1 << 20, _WINDOW_ELEMENTS // updates))
-    threads = max(1, min(4, os.cpu_count() or 1))
-    spaces: queue.SimpleQueue[_Workspace] = queue.SimpleQueue()
-    for _ in range(threads):
-        spaces.put(_Workspace(updates, elements))
-
-    def run(window: list[Segment]) -> T:
-        space = spaces.get()
-        try:
-            return work(window, space)
-        finally:
-            spaces.put(space)
-
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="merge")
-    stack.callback(pool.shutdown, cancel_futures=True)  # before the files that its threads read are closed
-    pending: deque[Future[T]] = deque()
-    for window in windows(job.specs, elements):
-        pending.append(pool.submit(run, window))
-        if len(pending) > 4 * threads:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
 
 
 def _state_specs(specs: Sequence[TensorSpec], names: tuple[str, ...]) -> list[TensorSpec]:
