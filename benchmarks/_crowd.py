@@ -68,7 +68,7 @@ def run_crowd(port: int, tokens: list[str], pipe: Connection) -> None:
 
 async def _crowd(port: int, tokens: list[str], pipe: Connection) -> None:
     seen: dict[str, Any] = {"calls": 0, "found": []}
-    tasks = [asyncio.create_task(act(port, token, seen)) for token in tokens for act in (_poll, _beat)]
+    tasks = [asyncio.create_task(_poll(port, token, seen)) for token in tokens]
 
     def answer() -> None:
         pipe.send(seen[pipe.recv()])
@@ -80,6 +80,7 @@ async def _crowd(port: int, tokens: list[str], pipe: Connection) -> None:
 async def _poll(port: int, token: str, seen: dict[str, Any]) -> None:
     await asyncio.sleep(random.uniform(0, 8))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await _call(reader, writer, "heartbeat", token, {})  # the first one; then they rest while the call for work is open
     while True:
         reply = await _call(reader, writer, "request_task", token, {"wait_s": WAIT_S, "warm_job_ids": []})
         seen["calls"] += 1
@@ -87,15 +88,6 @@ async def _poll(port: int, token: str, seen: dict[str, Any]) -> None:
             seen["found"].append((reply["task_id"], time.monotonic()))
             return
         await asyncio.sleep(reply["poll_after_s"] * random.uniform(0.9, 1.1))
-
-
-async def _beat(port: int, token: str, seen: dict[str, Any]) -> None:
-    await asyncio.sleep(random.uniform(0, 10))
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while True:
-        reply = await _call(reader, writer, "heartbeat", token, {})
-        seen["calls"] += 1
-        await asyncio.sleep(reply["heartbeat_s"] * random.uniform(0.9, 1.0))
 
 
 async def _call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, token: str, body: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
     python benchmarks/idle.py [--agents 1000] [--subtasks 200] [--seconds 60]
 
 A private PostgreSQL and a `gridx serve --no-background` of its own, on loopback. The agents live in another process and speak HTTP as the
-worker does: each holds a call for work open and sends a heartbeat every ten seconds. The job is dealt to its chunks by the product's own
+worker does: each holds a call for work open, and its heartbeat rests meanwhile. The job is dealt to its chunks by the product's own
 background step, in this process; the clock starts just before the commit that makes its subtasks. The limit is the same server program
 (uvicorn) with an application that knows the answers: no database, no checks.
 """

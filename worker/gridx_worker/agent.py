@@ -179,8 +179,9 @@ class Agent:
         Raises Unreachable when told to stop; else as the client's request_task does.
         """
         request = TaskRequest(warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S, accept=self._config.accepts)
-        threading.Thread(target=self._ask, args=(request,), name="ask-for-work", daemon=True).start()
-        answer = self._answers.get()
+        with self._heartbeat.rest():
+            threading.Thread(target=self._ask, args=(request,), name="ask-for-work", daemon=True).start()
+            answer = self._answers.get()
         if isinstance(answer, TaskReply):
             return answer
         raise answer

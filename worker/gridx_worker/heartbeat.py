@@ -1,10 +1,14 @@
-"""The heartbeat: beside training, never between. It says what the agent is doing, extends the lease, and brings cancels."""
+"""The heartbeat: beside training, never between. It says what the agent is doing, extends the lease, and brings cancels.
+
+It rests while a call for work is open: the server sees by that call that the agent is there.
+"""
 
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gridx_protocol.messages import HeartbeatRequest, Phase
@@ -45,6 +49,7 @@ class Heartbeat:
         self._on_unauthorized = on_unauthorized
         self._wake = threading.Event()
         self._stopping = False
+        self._is_resting = False
         self._current: Current | None = None
         self._thread = threading.Thread(target=self._loop, name="heartbeat", daemon=True)
 
@@ -64,18 +69,30 @@ class Heartbeat:
         """From now on beats are about this attempt, or about none."""
         self._current = current
 
+    @contextmanager
+    def rest(self) -> Generator[None]:
+        """While the block lasts, a call of the agent is open. The first beat, which brings the server's intervals, is made all the same."""
+        self._is_resting = True
+        try:
+            yield
+        finally:
+            self._is_resting = False
+
     def beat_soon(self) -> None:
         """The attempt entered another phase: say so without waiting for the interval."""
         self._wake.set()
 
     def _loop(self) -> None:
+        is_first = True
         while not self._stopping:
             self._wake.clear()
             started = time.monotonic()
             try:
-                self._beat()
+                if is_first or not self._is_resting:
+                    self._beat()
             except Exception:  # such as a full disk while a new token is saved: the next beat may do better
                 log.exception("a heartbeat failed unexpectedly")
+            is_first = False
             if self._wake.wait(self._interval_s * random.uniform(0.9, 1.0)) and not self._stopping:
                 threading.Event().wait(max(SHORTEST_GAP_S - (time.monotonic() - started), 0))
 

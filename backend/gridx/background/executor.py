@@ -40,7 +40,20 @@ class RespawningPool(Executor):
         self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self._workers, mp_context=multiprocessing.get_context("forkserver"))
+        context = multiprocessing.get_context("forkserver")
+        return ProcessPoolExecutor(self._workers, mp_context=context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """In a child of the pool: end when the process that it works for was killed, instead of waiting for its next task for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
 def _dask_executor(address: str) -> Executor:
