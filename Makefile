@@ -67,6 +67,7 @@ $(WHEELS): $(READY) Dockerfile.base worker/hatch_build.py $(shell find protocol/
 web: $(WEB)
 
 $(WEB): $(READY) docs/training-contract.md docs/providers.md examples/breast_cancer/train.py examples/breast_cancer/requirements.txt \
+  examples/ddp_breast_cancer/train.py \
   $(shell find frontend -type f -not -path '*/node_modules/*' -not -path '*/dist/*' 2>/dev/null)
 	cd frontend && ../$(NPM) ci --no-audit --no-fund && ../$(NPM) run build
 	@touch $@

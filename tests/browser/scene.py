@@ -8,6 +8,7 @@ from typing import Any
 
 import gridx.tables  # noqa: F401 - the database knows all tables
 from gridx.core.db import Database
+from gridx.jobs.gang_models import Checkpoint, Gang, Member
 from gridx.jobs.models import Attempt, AttemptLog, Job, JobEvent, Metric, Round, Subtask
 from tests.e2e.platform import Platform, User
 
@@ -121,10 +122,64 @@ class Scene:
                         last.append(attempt)
         return last
 
-    def _attempt(self, session: Any, job_id: int, round_id: int, number: int, chunk: int, at: datetime, epochs: int, is_open: bool) -> int:
+    def train_in_step(self, job_id: int, ranks: int, epochs: int) -> None:
+        """The second gang of a job of mode `ddp` at work, from a checkpoint of the first; its last rank has fallen silent."""
+        now = datetime.now(UTC)
+        begun = now - timedelta(minutes=30)
+        with self.database.write() as session:
+            made = Round(job_id=job_id, number=1, opened_at=begun)
+            lost = _gang(job_id, 1, begun, status="BROKEN", fault="lost", reason=f"rank 1 ({self.machines[0]}) was lost", ended_at=begun)
+            session.add_all([made, lost])
+            session.flush()
+            session.add(JobEvent(job_id=job_id, at=begun, what="round", old=None, new="BROKEN", text=f"gang 1 was stopped: {lost.reason}"))
+            start = _checkpoint(job_id, lost.id, 3, begun)
+            session.add(start)
+            session.flush()
+            gang = _gang(job_id, 2, begun, status="TRAINING", started_at=begun, checkpoint_id=start.id)
+            session.add(gang)
+            session.flush()
+            session.add_all(_checkpoint(job_id, gang.id, number, now) for number in (1, 2))
+            for rank in range(ranks):
+                attempt = self._attempt(session, job_id, made.id, 1, rank, begun, epochs, True, kind="rank")
+                session.add(AttemptLog(attempt_id=attempt, head=f"rank {rank} joins\n", total_bytes=13))
+                session.add_all(_metric(job_id, attempt, 1, epoch, rank, begun) for epoch in range(1, epochs + 1))
+                session.add(
+                    Member(
+                        attempt_id=attempt,
+                        gang_id=gang.id,
+                        rank=rank,
+                        local_rank=0,
+                        registered_at=begun,
+                        ready_at=begun,
+                        has_reached_all=True,
+                        step=120 * epochs,
+                        samples_per_s=812.34,
+                        seen_at=now - timedelta(minutes=5 if rank == ranks - 1 else 0),
+                    )
+                )
+
+    def _attempt(
+        self,
+        session: Any,
+        job_id: int,
+        round_id: int,
+        number: int,
+        chunk: int,
+        at: datetime,
+        epochs: int,
+        is_open: bool,
+        kind: str = "train",
+    ) -> int:
         state = "RUNNING" if is_open else "COMPLETED"
         subtask = Subtask(
-            job_id=job_id, round_id=round_id, round_number=number, chunk_index=chunk, status=state, rows=ROWS_A_CHUNK, attempts_made=1
+            job_id=job_id,
+            round_id=round_id,
+            round_number=number,
+            chunk_index=chunk,
+            kind=kind,
+            status=state,
+            rows=ROWS_A_CHUNK,
+            attempts_made=1,
         )
         session.add(subtask)
         session.flush()
@@ -135,6 +190,7 @@ class Scene:
             subtask_id=subtask.id,
             agent_id=self.machines[chunk % len(self.machines)],
             seller_id=self.seller.id,
+            slot=0 if kind == "train" else 1,
             number=1,
             status="RUNNING" if is_open else "ACCEPTED",
             lease_token=f"{subtask.id}",
@@ -162,6 +218,16 @@ class Scene:
                 attempt = session.get_one(Attempt, attempt_id)
                 attempt.epoch, (attempt.loss, attempt.accuracy) = epoch, _curve(round_number, epoch, chunk)
                 session.add(_metric(job_id, attempt_id, round_number, epoch, chunk, now))
+
+
+def _gang(job_id: int, number: int, at: datetime, **more: Any) -> Gang:
+    return Gang(job_id=job_id, number=number, place="lab", secret="", created_at=at, register_until=at, ready_until=at, **more)
+
+
+def _checkpoint(job_id: int, gang_id: int, number: int, at: datetime) -> Checkpoint:
+    return Checkpoint(
+        job_id=job_id, gang_id=gang_id, number=number, status="SEALED", upload_key="none", upload_sha256="", upload_bytes=1, created_at=at
+    )
 
 
 def _metric(job_id: int, attempt: int, number: int, epoch: int, chunk: int, at: datetime) -> Metric:

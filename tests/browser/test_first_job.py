@@ -66,7 +66,7 @@ def test_from_registering_to_a_model_and_credits_in_both_wallets(
     buyer.get_by_role("button", name="Fill in the example").click()
     expect(buyer.get_by_text("569 rows, ")).to_be_visible()
     expect(buyer.get_by_text("1 machine could start at once.")).to_be_visible()
-    buyer.get_by_label("Rounds").fill(str(ROUNDS))
+    buyer.get_by_label("Rounds", exact=True).fill(str(ROUNDS))
     buyer.get_by_label("Chunks", exact=True).fill(str(CHUNKS))
     expect(buyer.get_by_label("Price and machines")).to_contain_text(f"{ROUNDS * CHUNKS} credits at most")
     buyer.get_by_role("button", name="Submit job").click()

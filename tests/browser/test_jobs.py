@@ -169,7 +169,7 @@ def test_a_finished_job_is_found_compared_run_again_and_deleted(buyer: Visitor, 
     page.get_by_text("Show the script").click()
     expect(page.get_by_role("group", name="Source of the script")).to_contain_text("gridx_task.load_global_model(model)")
     page.get_by_label("Name").fill("First, again")
-    page.get_by_label("Rounds").fill("1")
+    page.get_by_label("Rounds", exact=True).fill("1")
     buyer.button("Submit job").click()
     expect(page.get_by_role("heading", name="First, again")).to_be_visible()
     state(page, "Completed")

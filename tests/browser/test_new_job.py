@@ -153,7 +153,7 @@ class TestForm:
         page = buyer.page
         page.get_by_label("Name").fill("Half a form")
         choose(page, "Choose files", a_file("train.py", SCRIPT))
-        page.get_by_label("Rounds").fill("7")
+        page.get_by_label("Rounds", exact=True).fill("7")
         assert buyer.user.call("POST", "/auth/logout_all").is_success
         dialog = page.get_by_role("dialog", name="Your session has ended")
         expect(dialog).to_be_visible()
@@ -166,14 +166,14 @@ class TestForm:
         dialog.get_by_role("button", name="Log in").click()
         expect(dialog).to_be_hidden()
         expect(page.get_by_label("Name")).to_have_value("Half a form")
-        expect(page.get_by_label("Rounds")).to_have_value("7")
+        expect(page.get_by_label("Rounds", exact=True)).to_have_value("7")
         choose(page, "Choose a CSV", a_file("rows.csv", "a,b\n" + "1,2\n" * 20))
         expect(page.get_by_text("20 rows, ")).to_be_visible()
         buyer.button("Submit job").click()
         expect(page.get_by_role("heading", name="Half a form")).to_be_visible()
 
     def test_too_few_credits(self, buyer: Visitor) -> None:
-        buyer.page.get_by_label("Rounds").fill("50")
+        buyer.page.get_by_label("Rounds", exact=True).fill("50")
         expect(buyer.page.get_by_text("150 credits short.")).to_be_visible()
 
     def test_a_refusal_of_the_server_stands_beside_its_field(self, buyer: Visitor) -> None:

@@ -38,6 +38,8 @@ def scene(platform: Platform, everybody: User) -> Scene:
     made.train(training, 4, 3, 5, log="epoch 1: loss 0.5\n", is_running=True)
     done = made.job("Digits", rounds=3, chunks=3)
     made.train(done, 3, 3, 5, log="epoch 1: loss 0.5\n")
+    in_step = made.job("In step", "RUNNING", chunks=3, mode="ddp")
+    made.train_in_step(in_step, 3, 5)
     hostile = made.job(
         NASTY,
         "FAILED",
@@ -67,6 +69,7 @@ def paths(scene: Scene) -> dict[str, str]:
         "/app/jobs/new": "New job",
         f"/app/jobs/{jobs['Tumour classifier']}": "Tumour classifier",
         f"/app/jobs/{jobs['Digits']}": "Digits",
+        f"/app/jobs/{jobs['In step']}": "In step",
         f"/app/jobs/{jobs[NASTY]}": "<img src=x",
         f"/app/jobs/compare?a={jobs['Tumour classifier']}&b={jobs['Digits']}": "Compare two jobs",
         "/app/datasets": "Datasets",

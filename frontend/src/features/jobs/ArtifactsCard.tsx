@@ -8,7 +8,7 @@ import { plainName } from "@/shared/format/text";
 import { exact, parseTime } from "@/shared/format/times";
 import { Button, Card, QueryView } from "@/shared/ui";
 import styles from "./Job.module.css";
-import { artifactsQuery, type Job } from "./queries";
+import { artifactsQuery, isInStep, type Job } from "./queries";
 import { trainOnPath } from "./RoundsCard";
 
 type Artifact = Body<"ArtifactView">;
@@ -32,9 +32,9 @@ export function ArtifactsCard({ job }: { job: Job }) {
                   <li key={`${item.kind}-${item.round}-${item.chunk}-${item.subtask_id}-${item.filename}`}>
                     <span className={styles.fileName}>
                       <a href={linkTo(item.url)} download>
-                        {nameOf(item)}
+                        {nameOf(item, isInStep(job))}
                       </a>
-                      {item.round && ROUND_MODELS.has(item.kind) ? (
+                      {item.round && ROUND_MODELS.has(item.kind) && !isInStep(job) ? (
                         <>
                           {" "}
                           <Link to={trainOnPath(job.id, item.round)} aria-label={`Train on from round ${item.round}`}>
@@ -62,7 +62,8 @@ function factsOf(item: Artifact): string {
   return facts.filter(Boolean).join(", ");
 }
 
-function nameOf(item: Artifact): string {
+function nameOf(item: Artifact, inStep: boolean): string {
+  const place = inStep ? `rank ${item.chunk}` : `round ${item.round}, chunk ${item.chunk}`;
   switch (item.kind) {
     case "final_model":
       return "Final model";
@@ -73,13 +74,13 @@ function nameOf(item: Artifact): string {
     case "initial_model":
       return "Initial model";
     case "output":
-      return `${plainName(item.filename)}, round ${item.round}, chunk ${item.chunk}${item.agent_id ? `, ${plainName(item.agent_id)}` : ""}`;
+      return `${plainName(item.filename)}, ${place}${item.agent_id ? `, ${plainName(item.agent_id)}` : ""}`;
     case "schema":
       return "What is known of the columns (schema.json)";
     case "global_model":
-      return `Global model, round ${item.round}`;
+      return inStep ? "Global model" : `Global model, round ${item.round}`;
     case "update":
-      return `Update, round ${item.round}, chunk ${item.chunk}${item.agent_id ? `, ${plainName(item.agent_id)}` : ""}`;
+      return `Update, ${place}${item.agent_id ? `, ${plainName(item.agent_id)}` : ""}`;
     case "script":
       return "Script";
     case "requirements":

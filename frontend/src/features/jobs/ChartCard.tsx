@@ -5,7 +5,7 @@ import { Card, LineChart, Loading } from "@/shared/ui";
 import { heldOutValue } from "./evaluation";
 import { seriesByEpoch, seriesByRound, type Measure } from "./chartSeries";
 import styles from "./Job.module.css";
-import { hasEnded, metricsQuery, resultsQuery, type Job } from "./queries";
+import { hasEnded, isInStep, metricsQuery, resultsQuery, type Job } from "./queries";
 import { Switch } from "./Switch";
 
 const MEASURES = [
@@ -24,14 +24,15 @@ export function ChartCard({ job, round }: { job: Job; round: number }) {
   const hasLoss = job.round_list.some((item) => item.mean_loss !== null || heldOutValue(item, "loss") !== null) || job.subtasks.some((item) => item.loss !== null);
   const measure = chosen ?? (hasAccuracy || !hasLoss ? "accuracy" : "loss");
   const done = job.round_list.filter((item) => item.closed_at).length;
-  const shown = axis ?? (done > 1 ? "round" : "epoch");
+  const inStep = isInStep(job);
+  const shown = inStep ? "epoch" : (axis ?? (done > 1 ? "round" : "epoch"));
   return (
     <Card
       title={measure === "accuracy" ? "Accuracy" : "Loss"}
       actions={
         <>
           <Switch label="Measure" options={MEASURES} value={measure} onChange={setChosen} />
-          <Switch label="Axis" options={AXES} value={shown} onChange={setAxis} />
+          {!inStep && <Switch label="Axis" options={AXES} value={shown} onChange={setAxis} />}
         </>
       }
     >
@@ -51,10 +52,13 @@ function ByRound({ job, measure }: { job: Job; measure: Measure }) {
 function ByEpoch({ job, round, measure }: { job: Job; round: number; measure: Measure }) {
   const isOver = hasEnded(job) || round < job.current_round;
   const query = useQuery(metricsQuery(job.id, round, isOver));
-  const series = useMemo(() => seriesByEpoch(query.data ?? [], measure, job.subtasks), [query.data, measure, job.subtasks]);
+  const inStep = isInStep(job);
+  const piece = inStep ? "rank" : "chunk";
+  const series = useMemo(() => seriesByEpoch(query.data ?? [], measure, job.subtasks, piece), [query.data, measure, job.subtasks, piece]);
   if (query.isPending) return <Loading what="the metrics of this round" />;
   if (series.length === 0) return <Nothing job={job} measure={measure} />;
-  return <LineChart label={`${measure} by epoch in round ${round}`} series={series} xLabel={`Round ${round}, epoch`} faintName="each chunk" format={metric} height={290} />;
+  const label = `${measure} by epoch${inStep ? "" : ` in round ${round}`}`;
+  return <LineChart label={label} series={series} xLabel={inStep ? "Epoch" : `Round ${round}, epoch`} faintName={`each ${piece}`} format={metric} height={290} />;
 }
 
 function Nothing({ job, measure }: { job: Job; measure: Measure }) {

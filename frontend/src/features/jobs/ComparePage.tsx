@@ -9,8 +9,8 @@ import { Card, Field, LineChart, PageHeader, QueryView, Stack, Table } from "@/s
 import { seriesOfPair, type Measure } from "./chartSeries";
 import { heldOutValue, isScored, mainFigure } from "./evaluation";
 import styles from "./Job.module.css";
-import { jobQuery, jobsQuery, type Job, type JobSummary } from "./queries";
-import { jobLook } from "./states";
+import { isInStep, jobQuery, jobsQuery, type Job, type JobSummary } from "./queries";
+import { jobLook, learnsBy } from "./states";
 
 /** Two jobs side by side, by `?a=1&b=2`. */
 export function ComparePage() {
@@ -124,7 +124,7 @@ const FACTS: Fact[] = [
   { name: "Dataset", of: (job) => plainName(job.dataset_name).slice(0, 60), isSetting: true },
   { name: "Rounds done", of: (job) => `${job.round_list.filter((round) => round.closed_at).length} of ${job.rounds}` },
   { name: "Chunks", of: (job) => count(job.chunks), isSetting: true },
-  { name: "Learns by", of: (job) => strategyInWords(job.strategy, job.strategy_options), isSetting: true },
+  { name: "Learns by", of: (job) => (isInStep(job) ? learnsBy(job) : strategyInWords(job.strategy, job.strategy_options)), isSetting: true },
   { name: "Rows dealt", of: (job) => partitionerInWords(job.partitioner, job.partitioner_options).slice(0, 200), isSetting: true },
   { name: "Chunks in a round", of: (job) => (job.chunks_per_round < job.chunks ? count(job.chunks_per_round) : "–"), isSetting: true, isForSome: true },
   { name: "Held-out rows", of: (job) => (isScored(job) ? `${+(job.held_out_share * 100).toFixed(2)} %` : "–"), isSetting: true, isForSome: true },

@@ -3,7 +3,7 @@ import { useNavigate } from "react-router";
 import { linkTo } from "@/shared/api/client";
 import { credits } from "@/shared/format/numbers";
 import { Button, ButtonLink, Dialog, Problem, toast } from "@/shared/ui";
-import { finalModelLink, hasEnded, useCancelJob, useDeleteJob, type Job } from "./queries";
+import { finalModelLink, hasEnded, isInStep, useCancelJob, useDeleteJob, type Job } from "./queries";
 
 export function JobActions({ job }: { job: Job }) {
   const [asking, setAsking] = useState<"cancel" | "delete" | null>(null);
@@ -31,7 +31,12 @@ export function JobActions({ job }: { job: Job }) {
           </>
         }
       >
-        <p>Updates that were uploaded already are verified and paid. What is left of the {credits(job.held)} held comes back to your wallet, and the latest global model stays.</p>
+        <p>
+          {isInStep(job)
+            ? "All ranks are stopped. If rank 0 has sent its model already, it is still verified, and the ranks that ended well are paid. "
+            : "Updates that were uploaded already are verified and paid, and the latest global model stays. "}
+          What is left of the {credits(job.held)} held comes back to your wallet.
+        </p>
         {cancel.error && <Problem error={cancel.error} />}
       </Dialog>
       <Dialog

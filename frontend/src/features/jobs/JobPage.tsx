@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { count, plural } from "@/shared/format/numbers";
 import { plainName, sentence } from "@/shared/format/text";
-import { strategyLabel } from "@/shared/learning/words";
 import { CodeBlock, PageHeader, Plain, QueryView, Stack, Time } from "@/shared/ui";
 import { ArtifactsCard } from "./ArtifactsCard";
 import { ChartCard } from "./ChartCard";
@@ -13,10 +12,11 @@ import { JobActions } from "./JobActions";
 import { LogsCard } from "./LogsCard";
 import { ModelCard } from "./ModelCard";
 import { leftInWords, secondsLeft } from "./progress";
-import { hasEnded, jobQuery, type Job } from "./queries";
+import { hasEnded, isInStep, jobQuery, type Job } from "./queries";
+import { RanksCard } from "./RanksCard";
 import { RoundsBar } from "./RoundsBar";
 import { RoundsCard } from "./RoundsCard";
-import { JobPill } from "./states";
+import { JobPill, learnsBy } from "./states";
 import { SettingsCard } from "./SettingsCard";
 import { SubtasksCard } from "./SubtasksCard";
 import { TimelineCard } from "./TimelineCard";
@@ -53,7 +53,7 @@ function JobView({ job, shown }: { job: Job; shown: number }) {
           <>
             <JobPill job={job} />
             <span>
-              {strategyLabel(job.strategy)} · {plural(job.chunks, "chunk")} · <Plain max={40}>{job.dataset_name}</Plain>
+              {learnsBy(job)} · {plural(job.chunks, isInStep(job) ? "rank" : "chunk")} · <Plain max={40}>{job.dataset_name}</Plain>
             </span>
             <Clock job={job} />
             {left !== null && <span>{leftInWords(left)}</span>}
@@ -69,8 +69,14 @@ function JobView({ job, shown }: { job: Job; shown: number }) {
           <ChartCard job={job} round={shown} />
           <ModelCard job={job} />
         </div>
-        <SubtasksCard job={job} round={shown} />
-        <RoundsCard job={job} />
+        {isInStep(job) ? (
+          <RanksCard job={job} />
+        ) : (
+          <>
+            <SubtasksCard job={job} round={shown} />
+            <RoundsCard job={job} />
+          </>
+        )}
         <LogsCard job={job} />
         <div className={styles.halves}>
           <div className={styles.side}>
@@ -115,7 +121,7 @@ function Why({ job }: { job: Job }) {
     job.status === "COMPLETED"
       ? `${endInWords(job, done)}; ${count(job.paid)} of ${count(job.price)} credits were paid${back > 0 ? `, ${count(back)} came back` : ""}.`
       : job.status === "CANCELLED"
-        ? `Cancelled after ${done} of ${plural(job.rounds, "round")}. ${sentence(job.reason ?? "")}`
+        ? `Cancelled${isInStep(job) ? "" : ` after ${done} of ${plural(job.rounds, "round")}`}. ${sentence(job.reason ?? "")}`
         : `${sentence(job.waiting_for ?? "it goes on")}.`;
   return (
     <p className={styles.why} aria-live="polite">
@@ -126,6 +132,7 @@ function Why({ job }: { job: Job }) {
 
 /** How many rounds it took, and which was best where held-out rows say so. */
 function endInWords(job: Job, done: number): string {
+  if (isInStep(job)) return `${plural(job.chunks, "rank")} trained one model in step`;
   const isEarly = done < job.rounds && job.early_stopping !== null;
   const rounds = isEarly ? `Stopped early after ${done} of ${plural(job.rounds, "round")}, because the last ones brought nothing better` : `${plural(done, "round")} done`;
   const best = job.round_list.find((round) => round.round === job.best_round);

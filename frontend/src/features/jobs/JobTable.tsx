@@ -1,11 +1,11 @@
 import { memo } from "react";
 import { Link } from "react-router";
-import { count } from "@/shared/format/numbers";
+import { count, plural } from "@/shared/format/numbers";
 import { duration, secondsBetween } from "@/shared/format/times";
 import { Plain, Progress, Table, Time, type Column } from "@/shared/ui";
 import styles from "./Job.module.css";
 import { shareOf } from "./progress";
-import { hasEnded, type JobSummary } from "./queries";
+import { hasEnded, isInStep, type JobSummary } from "./queries";
 import { JobPill } from "./states";
 
 const COLUMNS: Column<JobSummary>[] = [
@@ -42,9 +42,12 @@ function JobProgress({ job }: { job: JobSummary }) {
   return (
     <div className={styles.progress}>
       <Progress value={shareOf(job)} label={`Progress of job ${job.id}`} tone={tone} />
-      <span>
-        {hasEnded(job) ? `${job.completed_subtasks} of ${job.total_subtasks} updates` : `round ${job.current_round} of ${job.rounds}`}
-      </span>
+      <span>{progressInWords(job)}</span>
     </div>
   );
+}
+
+function progressInWords(job: JobSummary): string {
+  if (hasEnded(job)) return `${job.completed_subtasks} of ${job.total_subtasks} ${isInStep(job) ? "ranks" : "updates"}`;
+  return isInStep(job) ? `in step, ${plural(job.chunks, "rank")}` : `round ${job.current_round} of ${job.rounds}`;
 }

@@ -4,7 +4,7 @@ import { duration } from "@/shared/format/times";
 import { Card, Plain, Progress, Table, Time, type Column } from "@/shared/ui";
 import styles from "./Job.module.css";
 import { hasEnded, type Job, type Subtask } from "./queries";
-import { atWork, SubtaskPill, subtaskName } from "./states";
+import { atWork, inBrief, SubtaskPill, subtaskName } from "./states";
 
 type Attempt = Subtask["attempts"][number];
 
@@ -83,8 +83,7 @@ function Agent({ subtask }: { subtask: Subtask }) {
 
 function State({ subtask }: { subtask: Subtask }) {
   const reason = subtask.reason ?? (subtask.status === "PENDING" ? subtask.attempts.at(-1)?.reason : null);
-  const lines = reason?.trim().split("\n") ?? [];
-  const words = lines.length > 1 ? `${lines[0]} … ${lines.at(-1)}` : lines[0];
+  const words = reason && inBrief(reason);
   return (
     <div className={styles.state}>
       <SubtaskPill subtask={subtask} />

@@ -18,6 +18,8 @@ const metricOf = (chunk: number, epoch: number, loss: number | null, attempt = 1
 
 const roundOf = (round: number, mean_loss: number | null, isClosed = true) => closedRound(round, { mean_loss, ...(!isClosed && { closed_at: null }) });
 
+const pointsOf = (ofRank: Metric[]) => seriesByEpoch(ofRank, "loss", [], "rank")[0]?.points;
+
 describe("seriesByEpoch", () => {
   it("has a line for each chunk and their mean", () => {
     const series = seriesByEpoch([metricOf(0, 1, 4), metricOf(0, 2, 2), metricOf(1, 1, 2)], "loss");
@@ -37,6 +39,18 @@ describe("seriesByEpoch", () => {
     expect(seriesByEpoch(metrics, "loss", [beside])[0]?.points).toEqual([[1, 9], [2, 8]]);
     const done = subtaskOf("train", 0, "COMPLETED", [attemptOf(1, "ada", "CANCELLED"), attemptOf(2, "bob", "ACCEPTED")]);
     expect(seriesByEpoch(metrics, "loss", [done])[0]?.points).toEqual([[1, 1]]);
+  });
+
+  it("names the lines of a training in step after its ranks", () => {
+    const names = seriesByEpoch([metricOf(0, 1, 4), metricOf(1, 1, 2)], "loss", [], "rank").map(({ name }) => name);
+    expect(names).toEqual(["mean of the ranks", "rank 0, agent-0", "rank 1, agent-1"]);
+  });
+
+  it("lets a try of ranks go on with the line of the one before, from where its checkpoint was", () => {
+    const first = [1, 2, 3].map((epoch) => metricOf(0, epoch, 10 - epoch));
+    expect(pointsOf([...first, metricOf(0, 3, 1, 2), metricOf(0, 4, 0.5, 2)])).toEqual([[1, 9], [2, 8], [3, 1], [4, 0.5]]);
+    expect(pointsOf([...first, metricOf(0, 1, 1, 2)])).toEqual([[1, 1]]);
+    expect(pointsOf([...first, metricOf(0, 3, 1, 2), metricOf(0, 2, 0.5, 3)])).toEqual([[1, 9], [2, 0.5]]);
   });
 
   it("is empty when the measure was not reported", () => {

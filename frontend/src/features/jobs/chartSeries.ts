@@ -1,8 +1,8 @@
 import type { Series } from "@/shared/ui";
 import type { Body } from "@/shared/api/types";
-import { strategyLabel } from "@/shared/learning/words";
 import { heldOutValue } from "./evaluation";
 import type { Job, Metric, Subtask } from "./queries";
+import { learnsBy } from "./states";
 
 export type Measure = "accuracy" | "loss";
 
@@ -54,7 +54,7 @@ const PAIR = ["green", "violet"] as const;
 /** Two jobs: each on held-out rows where it has any, and the mean of its chunks; dashed where the two could be confused. */
 export function seriesOfPair(jobs: readonly [Job, Job], measure: Measure): Series[] {
   return jobs.flatMap((job, index): Series[] => {
-    const name = `job ${job.id}, ${strategyLabel(job.strategy)}`;
+    const name = `job ${job.id}, ${learnsBy(job)}`;
     const tone = PAIR[index];
     const heldOut = heldOutPoints(job.round_list, measure);
     const mean: Series = { id: `mean:${job.id}`, name, tone, points: meanPoints(job.round_list, measure) };
@@ -64,8 +64,8 @@ export function seriesOfPair(jobs: readonly [Job, Job], measure: Measure): Serie
   });
 }
 
-/** By epoch in one round: the attempt that stands for each chunk, and the mean of those that have reached the epoch, where there are several. */
-export function seriesByEpoch(metrics: readonly Metric[], measure: Measure, subtasks: readonly Subtask[] = []): Series[] {
+/** By epoch in one round: the attempt that stands for each chunk, or rank, and the mean of those that have reached the epoch, where there are several. */
+export function seriesByEpoch(metrics: readonly Metric[], measure: Measure, subtasks: readonly Subtask[] = [], piece: "chunk" | "rank" = "chunk"): Series[] {
   const latest = new Map<number, number>();
   for (const item of metrics) latest.set(item.chunk, Math.max(latest.get(item.chunk) ?? 0, item.attempt));
   // A second machine that begins beside a late one does not wipe out what that one has shown so far.
@@ -75,10 +75,10 @@ export function seriesByEpoch(metrics: readonly Metric[], measure: Measure, subt
   }
   const chunks = new Map<number, { agent: string; points: [number, number][] }>();
   const sums = new Map<number, [sum: number, count: number]>();
-  for (const item of metrics) {
+  for (const item of piece === "rank" ? joined(metrics) : metrics.filter(({ chunk, attempt }) => attempt === latest.get(chunk))) {
     const value = item[measure];
-    if (value === null || item.attempt !== latest.get(item.chunk)) continue;
-    const x = item.epoch ?? item.seq + 1;
+    if (value === null) continue;
+    const x = epochOf(item);
     const chunk = chunks.get(item.chunk) ?? { agent: item.agent_id, points: [] };
     chunk.points.push([x, value]);
     chunks.set(item.chunk, chunk);
@@ -90,12 +90,26 @@ export function seriesByEpoch(metrics: readonly Metric[], measure: Measure, subt
     .toSorted(([a], [b]) => a - b)
     .map(([chunk, { agent, points }], index): Series => ({
       id: `chunk:${chunk}`,
-      name: `chunk ${chunk}, ${agent}`,
+      name: `${piece} ${chunk}, ${agent}`,
       points: points.toSorted((a, b) => a[0] - b[0]),
       tone: isMany ? undefined : TONES[index],
       isFaint: isMany,
     }));
   if (own.length < 2) return own.map((series) => ({ ...series, tone: "green" }));
   const mean = [...sums].toSorted(([a], [b]) => a - b).map(([x, [sum, count]]) => [x, sum / count] as const);
-  return [{ id: "mean", name: "mean of the chunks", points: mean, tone: "green" }, ...own];
+  return [{ id: "mean", name: `mean of the ${piece}s`, points: mean, tone: "green" }, ...own];
+}
+
+const epochOf = (item: Metric): number => item.epoch ?? item.seq + 1;
+
+/** A try that goes on from a checkpoint goes on with the line of the one before it: that one's epochs up to where it begins. */
+function joined(metrics: readonly Metric[]): Metric[] {
+  const tries = new Map<number, { attempt: number; first: number; before: number }>();
+  return metrics.toReversed().filter((item) => {
+    const later = tries.get(item.chunk);
+    const own = later?.attempt === item.attempt ? later : { attempt: item.attempt, first: Infinity, before: later ? Math.min(later.first, later.before) : Infinity };
+    own.first = Math.min(own.first, epochOf(item));
+    tries.set(item.chunk, own);
+    return epochOf(item) < own.before;
+  });
 }

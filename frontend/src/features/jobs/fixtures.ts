@@ -1,5 +1,5 @@
 import type { Round } from "./evaluation";
-import type { Job, Subtask } from "./queries";
+import type { Job, Rank, Subtask } from "./queries";
 
 const AT = "2026-01-01T00:00:00Z";
 
@@ -66,6 +66,32 @@ export const subtaskOf = (kind: string, chunk: number, status: string, attempts:
   };
 };
 
+export const rankOf = (rank: number, agent_id: string, state: string, more: Partial<Rank> = {}): Rank => ({
+  rank,
+  agent_id,
+  state,
+  epoch: null,
+  step: null,
+  loss: null,
+  samples_per_s: null,
+  seen_at: null,
+  ...more,
+});
+
+type Gang = NonNullable<Job["gang"]>;
+
+export const gangOf = (ranks: Rank[], more: Partial<Gang> = {}): Gang => ({
+  number: 1,
+  status: "TRAINING",
+  reason: null,
+  started_at: AT,
+  ended_at: null,
+  resumed_from: null,
+  checkpoints: 0,
+  ranks,
+  ...more,
+});
+
 export const jobOf = (more: Partial<Job> = {}): Job => ({
   id: 7,
   title: "a job",
@@ -108,6 +134,7 @@ export const jobOf = (more: Partial<Job> = {}): Job => ({
   waiting_for: null,
   round_list: [],
   subtasks: [],
+  gang: null,
   events: [],
   ...more,
 });

@@ -6,7 +6,7 @@ export const shareOf = (job: JobSummary): number => (job.status === "COMPLETED" 
 
 /** The share of the current round that is done, running subtasks counted by their own progress. */
 export function roundShare(job: Job): number {
-  const current = job.subtasks.filter((subtask) => subtask.round === job.current_round && subtask.kind === "train");
+  const current = job.subtasks.filter((subtask) => subtask.round === job.current_round && subtask.kind !== "evaluate");
   if (current.length === 0) return 0;
   const done = current.map((subtask) => (subtask.status === "COMPLETED" || subtask.status === "VERIFYING" ? 1 : subtask.status === "RUNNING" ? (subtask.progress ?? 0) : 0));
   return done.reduce((sum, share) => sum + share, 0) / current.length;

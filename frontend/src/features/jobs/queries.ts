@@ -6,10 +6,14 @@ import type { Body } from "@/shared/api/types";
 export type Job = Body<"JobView">;
 export type JobSummary = Body<"JobSummary">;
 export type Subtask = Body<"SubtaskView">;
+export type Rank = NonNullable<Job["gang"]>["ranks"][number];
 export type Metric = Body<"MetricView">;
 
 const ENDS = new Set(["COMPLETED", "FAILED", "CANCELLED"]);
 export const hasEnded = (job: { status: string }): boolean => ENDS.has(job.status);
+
+/** Whether all chunks train one model together, as ranks of `job.gang`. */
+export const isInStep = (job: Pick<JobSummary, "mode">): boolean => job.mode === "ddp";
 
 export function jobsQuery(userId: number) {
   return queryOptions({

@@ -1,6 +1,7 @@
 import { sentence } from "@/shared/format/text";
+import { strategyLabel } from "@/shared/learning/words";
 import { Pill, type Mark, type Tone } from "@/shared/ui";
-import type { JobSummary, Subtask } from "./queries";
+import { isInStep, type JobSummary, type Rank, type Subtask } from "./queries";
 
 type Look = readonly [words: string, tone: Tone, mark: Mark];
 
@@ -32,6 +33,15 @@ export function JobPill({ job, isStill = false }: { job: Pick<JobSummary, "statu
       {words}
     </Pill>
   );
+}
+
+/** "FedAvg", or that all train in step. */
+export const learnsBy = (job: Pick<JobSummary, "mode" | "strategy">): string => (isInStep(job) ? "In step" : strategyLabel(job.strategy));
+
+/** The first line of a reason, and the last, which names the error. */
+export function inBrief(reason: string): string {
+  const lines = reason.trim().split("\n");
+  return lines.length > 1 ? `${lines[0]} … ${lines.at(-1)}` : (lines[0] ?? "");
 }
 
 const PHASES: Record<string, string> = {
@@ -83,6 +93,43 @@ function lastFailure(subtask: Subtask): string {
 
 export function SubtaskPill({ subtask }: { subtask: Subtask }) {
   const [words, tone, mark] = subtaskLook(subtask);
+  return (
+    <Pill tone={tone} mark={mark}>
+      {words}
+    </Pill>
+  );
+}
+
+/** Whether a rank's machine still has something to do. */
+export const isAtWork = ({ state }: Pick<Rank, "state">): boolean => state === "RESERVED" || state === "READY" || state in PHASES;
+
+export function rankLook({ rank, state }: Pick<Rank, "rank" | "state">): Look {
+  switch (state) {
+    case "RESERVED":
+      return ["Reserved", "amber", "ring"];
+    case "READY":
+      return ["Ready", "blue", "ring"];
+    case "UPLOADING":
+      return ["Sending its model", "blue", "dot"];
+    case "VERIFYING":
+      return [rank === 0 ? "Being verified" : "Ended well", "blue", "ring"];
+    case "ACCEPTED":
+      return ["Verified", "green", "check"];
+    case "FAILED":
+      return ["Failed", "red", "cross"];
+    case "REFUSED":
+      return ["Refused", "red", "cross"];
+    case "LOST":
+      return ["Lost", "red", "cross"];
+    case "CANCELLED":
+      return ["Cancelled", "grey", "dash"];
+    default:
+      return [PHASES[state] ?? state, "blue", "dot"];
+  }
+}
+
+export function RankPill({ rank }: { rank: Pick<Rank, "rank" | "state"> }) {
+  const [words, tone, mark] = rankLook(rank);
   return (
     <Pill tone={tone} mark={mark}>
       {words}

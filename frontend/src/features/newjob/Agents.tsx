@@ -6,12 +6,14 @@ import { needsOf, type Draft } from "./draft";
 import { meets, type Hardware } from "./needs";
 import styles from "./NewJob.module.css";
 import { onlineQuery } from "./queries";
+import { isInStep } from "./rounds";
 
 const MOST_SHOWN = 6;
 
 /** Machines that could take the job's chunks now. */
 export function Agents({ draft }: { draft: Draft }) {
   const { data } = useQuery(onlineQuery);
+  if (isInStep(draft)) return <Slots />;
   if (!data) return null;
   const needs = needsOf(draft);
   const suited = data.filter((agent) => meets(agent.hardware as Hardware, needs)).toSorted((a, b) => Number(b.status === "IDLE") - Number(a.status === "IDLE"));
@@ -41,6 +43,15 @@ export function Agents({ draft }: { draft: Draft }) {
         ))}
       </ul>
       {suited.length > MOST_SHOWN && <p className={styles.small}>and {suited.length - MOST_SHOWN} more</p>}
+    </Card>
+  );
+}
+
+/** Slots for ranks are places of their own: whether an agent is idle says nothing of them. */
+function Slots() {
+  return (
+    <Card title="Machines for this job">
+      <p className={styles.small}>All ranks begin at once, on slots that agents offer for training in step. How many are free, the job's page says while it waits. You may submit at any time.</p>
     </Card>
   );
 }

@@ -17,7 +17,7 @@ import { misfits, optionFields } from "./options";
 import { PlanSection } from "./PlanSection";
 import { useSubmit } from "./queries";
 import { recipeFields } from "./recipe";
-import { modelFileOf, ROUND_FIELDS } from "./rounds";
+import { isInStep, modelFileOf, ROUND_FIELDS } from "./rounds";
 import { RoundsSection } from "./RoundsSection";
 import { ScriptSection } from "./ScriptSection";
 import { Summary } from "./Summary";
@@ -31,6 +31,7 @@ const SERVER_FIELDS: Record<string, keyof Draft> = {
   file_req: "requirements",
   requirements: "requirements",
   dataset_id: "dataset",
+  mode: "mode",
   chunks: "chunks",
   rounds: "rounds",
   time_limit_s: "hours",
@@ -99,7 +100,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
   };
 
   const example = async () => {
-    const { file, ...rest } = await loadExample();
+    const { file, ...rest } = await loadExample(draft.mode);
     update({ ...rest, way: "script" });
     setRefused([]);
     upload.begin(file);
@@ -147,8 +148,12 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
           )}
           <DataSection draft={draft} update={update} errors={errors} upload={upload} take={(files) => void take(files)} />
           <PlanSection draft={draft} update={update} errors={errors} />
-          <RoundsSection draft={draft} update={update} errors={errors} />
-          <LearnSection draft={draft} update={update} errors={errors} />
+          {!isInStep(draft) && (
+            <>
+              <RoundsSection draft={draft} update={update} errors={errors} />
+              <LearnSection draft={draft} update={update} errors={errors} />
+            </>
+          )}
           <DealSection draft={draft} update={update} errors={errors} columns={columns} />
           <MoreSection draft={draft} update={update} errors={errors} />
         </div>
@@ -169,10 +174,15 @@ function withServer(here: Errors, error: Error | null, draft: Draft): { errors: 
   const options = [...optionFields(draft), ...recipeFields(draft)];
   for (const [name, words] of Object.entries(fieldErrors(error, [...Object.keys(SERVER_FIELDS), ...options]))) {
     const field = SERVER_FIELDS[name] ?? options.find((option) => option === name);
-    if (field) errors[field] = sentence(words);
-    else other = sentence(words);
+    if (field && !isHidden(field, draft)) errors[field] = sentence(words);
+    else other = sentence(field ? `${name}: ${words}` : words);
   }
   return { errors, other };
+}
+
+/** Of a field that a job in step does not have. */
+function isHidden(field: keyof Errors, draft: Draft): boolean {
+  return isInStep(draft) && [...Object.values<string>(ROUND_FIELDS), "rounds"].includes(field);
 }
 
 function focusOn(field: HTMLElement | null): void {

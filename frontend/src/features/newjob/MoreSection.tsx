@@ -1,6 +1,7 @@
 import { Card, Field } from "@/shared/ui";
 import type { Draft, Errors } from "./draft";
 import styles from "./NewJob.module.css";
+import { isInStep } from "./rounds";
 
 interface Props {
   draft: Draft;
@@ -12,7 +13,8 @@ const NAMES = ["args", "hyperparameters", "seed", "ramGib", "vramGib"] as const;
 
 /** What most jobs leave alone. Open when something in it is set or wrong. */
 export function MoreSection({ draft, update, errors }: Props) {
-  const isSet = draft.needsGpu || draft.keepUpdates || NAMES.some((name) => draft[name] || errors[name]);
+  const hasUpdates = !isInStep(draft);
+  const isSet = draft.needsGpu || (hasUpdates && draft.keepUpdates) || NAMES.some((name) => draft[name] || errors[name]);
   return (
     <Card>
       <details className={styles.more} open={isSet || undefined}>
@@ -38,9 +40,11 @@ export function MoreSection({ draft, update, errors }: Props) {
           <label className={styles.check}>
             <input type="checkbox" checked={draft.needsGpu} onChange={(event) => update({ needsGpu: event.target.checked })} /> Only machines with a GPU
           </label>
-          <label className={styles.check}>
-            <input type="checkbox" checked={draft.keepUpdates} onChange={(event) => update({ keepUpdates: event.target.checked })} /> Keep every round's updates
-          </label>
+          {hasUpdates && (
+            <label className={styles.check}>
+              <input type="checkbox" checked={draft.keepUpdates} onChange={(event) => update({ keepUpdates: event.target.checked })} /> Keep every round's updates
+            </label>
+          )}
         </div>
       </details>
     </Card>

@@ -5,7 +5,7 @@ import { EmptyState, PageHeader, QueryView } from "@/shared/ui";
 import { EMPTY } from "./draft";
 import { JobForm } from "./JobForm";
 import { repeatQuery } from "./queries";
-import { startIn } from "./rounds";
+import { isInStep, startIn } from "./rounds";
 
 export function NewJobPage() {
   const [params] = useSearchParams();
@@ -33,7 +33,7 @@ function Repeated({ jobId, start }: { jobId: number; start: ReturnType<typeof st
   const query = useQuery(repeatQuery(jobId));
   return (
     <QueryView query={query} what={`the script and the settings of job ${jobId}`}>
-      {(draft) => <JobForm initial={{ ...draft, ...start }} from={jobId} />}
+      {(draft) => <JobForm initial={isInStep(draft) ? draft : { ...draft, ...start }} from={jobId} />}
     </QueryView>
   );
 }

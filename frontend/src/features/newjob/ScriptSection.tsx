@@ -5,6 +5,7 @@ import { sentence } from "@/shared/format/text";
 import type { Draft, Errors } from "./draft";
 import { FilePicker } from "./FilePicker";
 import styles from "./NewJob.module.css";
+import { isInStep } from "./rounds";
 import { checkScript } from "./scriptCheck";
 
 interface Props {
@@ -17,7 +18,7 @@ interface Props {
 
 export function ScriptSection({ draft, errors, take, refused, update }: Props) {
   const id = useId();
-  const rounds = Number(draft.rounds) || 1;
+  const rounds = isInStep(draft) ? "in step" : Number(draft.rounds) || 1;
   const findings = useMemo(() => (draft.script ? checkScript(draft.script, rounds) : []), [draft.script, rounds]);
   return (
     <Card title="Script" note={draft.script ? undefined : ".py or .ipynb, and requirements.txt if it needs packages"}>

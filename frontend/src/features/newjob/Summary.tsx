@@ -41,7 +41,7 @@ export function Summary({ draft, isSending, error, missing, isUploading }: Props
       </Button>
       {isPoor && (
         <p className={styles.error}>
-          {credits(-rest)} short. Take fewer rounds or chunks, or <Link to="/app/wallet">see your wallet</Link>.
+          {credits(-rest)} short. Take fewer {plan.isInStep ? "ranks" : "rounds or chunks"}, or <Link to="/app/wallet">see your wallet</Link>.
         </p>
       )}
       {error && (

@@ -3,7 +3,7 @@ import { partitionerCalled } from "@/shared/learning/partitioners";
 import { strategyCalled } from "@/shared/learning/strategies";
 import type { Plan } from "./price";
 import { recipeDraft, recipeProblems, recipeRequest } from "./recipe";
-import { evaluationsOf, heldOutOf, roundProblems, roundsDraft, roundsRequest, rowsHeldOut, takingPart, USUAL_ROUNDS, type RoundsDraft } from "./rounds";
+import { evaluationsOf, heldOutOf, isInStep, roundProblems, roundsDraft, roundsRequest, rowsHeldOut, takingPart, USUAL_ROUNDS, type RoundsDraft } from "./rounds";
 import { optionProblems, partitionerOptionsOf, strategyOptionsOf, textsOf, type OptionField, type Texts } from "./options";
 
 /** What is left out is as the server has it by default. */
@@ -91,7 +91,8 @@ export function problemsOf(draft: Draft): Errors {
     const value = Number(text);
     if (!text || !Number.isInteger(value) || value < low || value > high) found[name] = `A whole number from ${low} to ${high.toLocaleString("en")}`;
   };
-  whole("rounds", 1, 1000);
+  const inStep = isInStep(draft);
+  if (!inStep) whole("rounds", 1, 1000);
   whole("chunks", 1, 1000);
   if (draft.seed.trim()) whole("seed", 0, 2 ** 31 - 1);
   const hours = Number(draft.hours);
@@ -100,9 +101,9 @@ export function problemsOf(draft: Draft): Errors {
     if (draft[name].trim() && !(Number(draft[name]) >= 0)) found[name] = "GiB, such as 4";
   }
   const dataset = usedDataset(draft);
-  const held = dataset ? rowsHeldOut(dataset.rows, heldOutOf(draft)) : 0;
+  const held = dataset && !inStep ? rowsHeldOut(dataset.rows, heldOutOf(draft)) : 0;
   if (dataset && Number(draft.chunks) > dataset.rows - held) {
-    found.chunks = `The dataset has ${dataset.rows} rows${held > 0 ? `, ${held} of them held out` : ""}; chunks cannot be more`;
+    found.chunks = `The dataset has ${dataset.rows} rows${held > 0 ? `, ${held} of them held out` : ""}; ${inStep ? "ranks" : "chunks"} cannot be more`;
   }
   if (draft.way === "script" && draft.hyperparameters.trim() && !isObject(draft.hyperparameters)) found.hyperparameters = 'A JSON object, such as {"epochs": 5, "learning_rate": 0.03}';
   return found;
@@ -110,7 +111,11 @@ export function problemsOf(draft: Draft): Errors {
 
 export const timeLimitOf = (draft: Draft): number => Math.round(Number(draft.hours) * 3600);
 
-export const planOf = (draft: Draft): Plan => ({ chunks: takingPart(draft), evaluations: evaluationsOf(draft), rounds: Number(draft.rounds), timeLimitS: timeLimitOf(draft) });
+export function planOf(draft: Draft): Plan {
+  const timeLimitS = timeLimitOf(draft);
+  if (isInStep(draft)) return { chunks: takingPart({ ...draft, fraction: "" }), evaluations: 0, rounds: 1, timeLimitS, isInStep: true };
+  return { chunks: takingPart(draft), evaluations: evaluationsOf(draft), rounds: Number(draft.rounds), timeLimitS };
+}
 
 export function needsOf(draft: Draft): Body<"Needs"> {
   return { gpu: draft.needsGpu, ram_bytes: Math.round(Number(draft.ramGib) * GIB) || 0, vram_bytes: Math.round(Number(draft.vramGib) * GIB) || 0 };
@@ -121,20 +126,25 @@ export function requestOf(draft: Draft): JobRequest {
   return {
     title: draft.title.trim(),
     ...(draft.way === "model" ? recipeRequest(draft) : scriptRequest(draft)),
-    rounds: Number(draft.rounds),
     chunks: Number(draft.chunks),
     time_limit_s: timeLimitOf(draft),
-    ...roundsRequest(draft),
+    ...(isInStep(draft) ? { mode: "ddp" } : mergingRequest(draft)),
     seed: draft.seed.trim() ? Number(draft.seed) : null,
     needs: needsOf(draft),
-    keep_updates: draft.keepUpdates,
     partitioner: draft.partitioner,
     partitioner_options: partitionerOptionsOf(draft),
-    strategy: draft.strategy,
-    strategy_options: strategyOptionsOf(draft),
     require_idle: false,
   };
 }
+
+/** What only jobs have that train apart and are merged: the server refuses most of it in step. */
+const mergingRequest = (draft: Draft): Partial<JobRequest> => ({
+  rounds: Number(draft.rounds),
+  ...roundsRequest(draft),
+  keep_updates: draft.keepUpdates,
+  strategy: draft.strategy,
+  strategy_options: strategyOptionsOf(draft),
+});
 
 const scriptRequest = (draft: Draft): Partial<JobRequest> => ({
   script: draft.script,

@@ -1,11 +1,12 @@
 import requirementsUrl from "../../../../examples/breast_cancer/requirements.txt?url";
 import scriptUrl from "../../../../examples/breast_cancer/train.py?url";
+import inStepUrl from "../../../../examples/ddp_breast_cancer/train.py?url";
 import dataUrl from "./breast_cancer.csv?url";
 import type { Draft } from "./draft";
 
-/** The breast-cancer example: 569 rows that teach a small network to tell benign from malignant. */
-export async function loadExample(): Promise<Partial<Draft> & { file: File }> {
-  const [script, requirements, data] = await Promise.all([scriptUrl, requirementsUrl, dataUrl].map(fetched));
+/** The breast-cancer example, for either way to train: 569 rows that teach a small network to tell benign from malignant. */
+export async function loadExample(mode: Draft["mode"]): Promise<Partial<Draft> & { file: File }> {
+  const [script, requirements, data] = await Promise.all([mode === "ddp" ? inStepUrl : scriptUrl, requirementsUrl, dataUrl].map(fetched));
   return {
     title: "Tumour classifier",
     script: (await script?.text()) ?? "",

@@ -3,7 +3,7 @@ import { partitionerCalled } from "@/shared/learning/partitioners";
 import { strategyCalled } from "@/shared/learning/strategies";
 import { plural } from "@/shared/format/numbers";
 import type { Draft, Errors } from "./draft";
-import { takingPart } from "./rounds";
+import { isInStep, takingPart } from "./rounds";
 
 /** Options as they are typed, by name. What is empty, or not there, is the server's default. */
 export type Texts = Record<string, string>;
@@ -75,6 +75,7 @@ export function optionProblems(draft: Draft): Errors {
 /** What does not fit the strategy. Shown at once, because the other half of it stands in another section. */
 export function misfits(draft: Draft): Errors {
   const found: Errors = {};
+  if (isInStep(draft)) return found;
   const strategy = strategyCalled(draft.strategy);
   for (const option of strategy?.options ?? []) {
     const problem = problemOf(option, draft.strategyOptions);

@@ -1,9 +1,13 @@
+import { plural } from "@/shared/format/numbers";
+
 /** What decides the price: `chunks` are those that train in one round. */
 export interface Plan {
   chunks: number;
   evaluations: number;
   rounds: number;
   timeLimitS: number;
+  /** The chunks are ranks of one training. */
+  isInStep?: boolean;
 }
 
 /** Hours of the time limit, rounded up: what one verified subtask costs. */
@@ -24,8 +28,8 @@ export function priceOf(plan: Plan): number {
 /** The numbers behind it, in words. */
 export function priceInWords(plan: Plan): string {
   const units = unitsOf(plan.timeLimitS);
-  const chunks = `${plan.chunks} ${plan.chunks === 1 ? "chunk" : "chunks"}`;
-  const each = plan.evaluations > 0 ? `(${chunks} + ${plan.evaluations} ${plan.evaluations === 1 ? "evaluation" : "evaluations"})` : chunks;
-  const work = `${plan.rounds} ${plan.rounds === 1 ? "round" : "rounds"} × ${each}`;
+  const chunks = plural(plan.chunks, plan.isInStep ? "rank" : "chunk");
+  const each = plan.evaluations > 0 ? `(${chunks} + ${plural(plan.evaluations, "evaluation")})` : chunks;
+  const work = plan.isInStep ? chunks : `${plural(plan.rounds, "round")} × ${each}`;
   return units === 1 ? `${work} × 1 credit` : `${work} × ${units} credits (up to ${units} hours each)`;
 }

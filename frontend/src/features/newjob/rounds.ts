@@ -6,6 +6,8 @@ type JobRequest = Body<"JobRequest">;
 
 /** The part of the form about rounds, evaluation and where training starts. Shares are typed in percent, the deadline in minutes. */
 export interface RoundsDraft {
+  /** In rounds, or all ranks in step. Only a script has the choice. */
+  mode: JobRequest["mode"];
   heldOut: string;
   evaluations: "1" | "2";
   stopsEarly: boolean;
@@ -22,6 +24,7 @@ export interface RoundsDraft {
 }
 
 export const USUAL_ROUNDS: RoundsDraft = {
+  mode: "federated",
   heldOut: "",
   evaluations: "2",
   stopsEarly: false,
@@ -58,6 +61,9 @@ const MOST_ROUNDS = 1000;
 const LEAST_DEADLINE_S = 10;
 const MOST_DEADLINE_S = 7 * 24 * 3600;
 
+/** Whether all ranks train one model together. Nothing else of this part counts then; what was typed stays for a change of mind. */
+export const isInStep = (draft: Pick<Draft, "way" | "mode">): boolean => draft.way === "script" && draft.mode === "ddp";
+
 const numberOf = (text: string): number => (text.trim() ? Number(text) : Number.NaN);
 
 /** From 0 to 0.5; NaN for what is no number. */
@@ -77,6 +83,7 @@ export const rowsHeldOut = (rows: number, share: number): number => (share > 0 ?
 /** What is wrong here, each beside its field. */
 export function roundProblems(draft: Draft): Errors {
   const found: Errors = {};
+  if (isInStep(draft)) return found;
   const isWhole = (text: string, low: number, high: number) => Number.isInteger(numberOf(text)) && Number(text) >= low && Number(text) <= high;
   const heldOut = heldOutOf(draft);
   if (!(heldOut >= 0 && heldOut <= 0.5)) found.heldOut = "A share in percent, from 0 to 50";
@@ -125,13 +132,14 @@ export function startIn(params: URLSearchParams): Partial<RoundsDraft> {
 }
 
 /** The model file that is sent along; a no-code job takes none. */
-export const modelFileOf = (draft: Draft): File | null => (draft.start === "file" && draft.way === "script" ? draft.initialModel : null);
+export const modelFileOf = (draft: Draft): File | null => (draft.start === "file" && draft.way === "script" && !isInStep(draft) ? draft.initialModel : null);
 
 /** What repeats a job's rounds. Where it started from is not repeated: its own model is the better start by now. */
 export function roundsDraft(job: Body<"JobView">): RoundsDraft & Pick<Draft, "minUpdates"> {
   const stopping = job.early_stopping;
   return {
     ...USUAL_ROUNDS,
+    mode: job.mode === "ddp" ? "ddp" : "federated",
     heldOut: percentText(job.held_out_share),
     evaluations: job.evaluations === 1 ? "1" : "2",
     stopsEarly: stopping !== null,

@@ -13,6 +13,11 @@ describe("checkScript", () => {
     expect(tones(readFileSync("../examples/breast_cancer/train.py", "utf8"))).toEqual(["good", "good", "good"]);
   });
 
+  it("finds nothing wrong with the example in step", () => {
+    const findings = checkScript(readFileSync("../examples/ddp_breast_cancer/train.py", "utf8"), "in step");
+    expect(findings.map(({ tone }) => tone)).toEqual(["good", "good", "good", "good"]);
+  });
+
   it("misses model.pth, also when only a comment names it", () => {
     expect(words("# model.pth\nprint(1)")).toContain("never mentions model.pth");
   });

@@ -4,9 +4,11 @@ export interface Finding {
 }
 
 /** What can be told about a training script by reading it. Hints only: the server and the sandbox have the last word. */
-export function checkScript(script: string, rounds: number): Finding[] {
+export function checkScript(script: string, rounds: number | "in step"): Finding[] {
   const code = withoutComments(script);
-  return [savesModel(code), startsFromGlobalModel(code, rounds), reports(code), ...traps(code)];
+  const own = rounds === "in step" ? [joinsRanks(code), savesCheckpoints(code)] : [startsFromGlobalModel(code, rounds)];
+  const numbers = rounds === "in step" ? "step=step, samples_per_s=speed" : "accuracy=accuracy";
+  return [savesModel(code), ...own, reports(code, numbers), ...traps(code)];
 }
 
 /** What a script would have to read for the strategy to mean anything, where it does not: the server's own rule. */
@@ -71,10 +73,22 @@ function startsFromGlobalModel(code: string, rounds: number): Finding {
     : { tone: "hint", text: "For more than one round, add gridx_task.load_global_model(model)" };
 }
 
-function reports(code: string): Finding {
+function joinsRanks(code: string): Finding {
+  return code.includes("init_process_group")
+    ? { tone: "good", text: "Joins the other ranks by torch.distributed" }
+    : { tone: "problem", text: "It never calls dist.init_process_group(), so each rank would train on its own. Add it, and wrap the model in DistributedDataParallel" };
+}
+
+function savesCheckpoints(code: string): Finding {
+  return code.includes("save_checkpoint") && code.includes("load_checkpoint")
+    ? { tone: "good", text: "Goes on from its last checkpoint when a rank was lost" }
+    : { tone: "hint", text: "When a rank is lost, training starts anew. To go on from a checkpoint instead, add gridx_task.save_checkpoint() and load_checkpoint()" };
+}
+
+function reports(code: string, numbers: string): Finding {
   return /gridx_task\s*\.\s*report|from\s+gridx_task\s+import[^\n]*report/.test(code)
     ? { tone: "good", text: "Reports metrics: you will see it learn" }
-    : { tone: "hint", text: "To see it learn, add gridx_task.report(epoch=epoch, loss=loss, accuracy=accuracy)" };
+    : { tone: "hint", text: `To see it learn, add gridx_task.report(epoch=epoch, loss=loss, ${numbers})` };
 }
 
 function traps(code: string): Finding[] {

@@ -1558,6 +1558,28 @@ export interface components {
             checkpoint_sha256?: string | null;
         };
         /**
+         * GangView
+         * @description One try at a synchronous training: all its ranks begin and end together.
+         */
+        GangView: {
+            /** Number */
+            number: number;
+            /** Status */
+            status: string;
+            /** Reason */
+            reason: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Resumed From */
+            resumed_from: number | null;
+            /** Checkpoints */
+            checkpoints: number;
+            /** Ranks */
+            ranks: components["schemas"]["RankView"][];
+        };
+        /**
          * Hardware
          * @description What a machine is, as it reports itself at registration.
          */
@@ -1923,6 +1945,7 @@ export interface components {
             round_list: components["schemas"]["RoundView"][];
             /** Subtasks */
             subtasks: components["schemas"]["SubtaskView"][];
+            gang: components["schemas"]["GangView"] | null;
             /** Events */
             events: components["schemas"]["EventView"][];
         };
@@ -2322,6 +2345,28 @@ export interface components {
              * @default 0
              */
             wait_s: number;
+        };
+        /**
+         * RankView
+         * @description A rank of a synchronous training.
+         */
+        RankView: {
+            /** Rank */
+            rank: number;
+            /** Agent Id */
+            agent_id: string;
+            /** State */
+            state: string;
+            /** Epoch */
+            epoch: number | null;
+            /** Step */
+            step: number | null;
+            /** Loss */
+            loss: number | null;
+            /** Samples Per S */
+            samples_per_s: number | null;
+            /** Seen At */
+            seen_at: string | null;
         };
         /** RegisterIn */
         RegisterIn: {
