@@ -122,7 +122,7 @@ def main() -> None:
             for index in range(MACHINES):
                 AgentProcess.start_new(platform, f"agent-{index}", "process", "--ddp-slots", "1")
             buyer = User.register(platform, "buyer@example.com", "buyer")
-            assert platform.gridx("admin", "grant", "buyer@example.com", "1000").returncode == 0
+            assert platform.gridx("admin", "grant", "buyer@example.com", "1000", "benchmark").returncode == 0
             for how, fields, options in ways:
                 show(how, buyer, script, rows, fields, options, args.target, loopback)
         finally:

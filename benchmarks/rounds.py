@@ -60,7 +60,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 example = runpy.run_path(EXAMPLE)
-server, client = ServerApp(), ClientApp()
+server = ServerApp()
+client = ClientApp()
 
 @server.main()
 def serve(grid: Grid, context: Context) -> None:
@@ -165,7 +166,7 @@ def peer(folder: Path, binaries: Path, lines: Sequence[str], rounds: int, runs: 
     app = folder / "app" / "breast_cancer"
     app.mkdir(parents=True)
     (app / "__init__.py").touch()
-    fleet, control, runtime, *clients = (free_port() for _ in range(3 + MACHINES))
+    port, *clients = (free_port() for _ in range(1 + MACHINES))
     values = {"SITE_PACKAGES": str(Path(torch.__file__).parent.parent), "EXAMPLE": str(EXAMPLE), "FOLDER": str(folder)}
     values |= {"OUT": str(folder / "model.pth"), "EPOCHS": EPOCHS, "MACHINES": MACHINES}
     code = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + APPS
@@ -175,7 +176,7 @@ def peer(folder: Path, binaries: Path, lines: Sequence[str], rounds: int, runs: 
     for index in range(MACHINES):
         (folder / f"chunk-{index}.csv").write_text(header + "".join(rows[index::MACHINES]))
     (folder / "config.toml").write_text(
-        f'[superlink]\ndefault = "bench"\n[superlink.bench]\naddress = "127.0.0.1:{control}"\ninsecure = true\n'
+        f'[superlink]\ndefault = "bench"\n[superlink.bench]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
     )
     switches = {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
     switches |= {"FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1", "PATH": f"{binaries}:{os.environ['PATH']}"}
@@ -188,13 +189,12 @@ def peer(folder: Path, binaries: Path, lines: Sequence[str], rounds: int, runs: 
             started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder))
 
     try:
-        addresses = ("--fleet-api-address", f"127.0.0.1:{fleet}", "--control-api-address", f"127.0.0.1:{control}", "--port", str(runtime))
-        start("flower-superlink", "--disable-runtime-dependency-installation", *addresses)
-        until(lambda: listens(control) and listens(fleet), 60, "the SuperLink listens")
-        for index, port in enumerate(clients):
+        start("flower-superlink", "--disable-runtime-dependency-installation", "--port", str(port))
+        until(lambda: listens(port), 60, "the SuperLink listens")
+        for index, own in enumerate(clients):
             node = f"partition-id={index} num-partitions={MACHINES}"
-            start("flower-supernode", "--superlink", f"127.0.0.1:{fleet}", "--port", str(port), "--node-config", node)
-            until(lambda port=port: listens(port), 60, "the SuperNode listens")
+            start("flower-supernode", "--superlink", f"127.0.0.1:{port}", "--port", str(own), "--node-config", node)
+            until(lambda own=own: listens(own), 60, "the SuperNode listens")
         times: list[float] = []
         for _ in range(runs):
             out = folder / "model.pth"

@@ -1,5 +1,6 @@
 """What every sandbox promises: the training contract, and an end that is told apart from every other."""
 
+import gzip
 import hashlib
 import threading
 import time
@@ -99,6 +100,40 @@ class TestEnds:
     def test_exit_code_of_the_script(self, bench: Bench) -> None:
         outcome = bench.run("raise SystemExit(7)")
         assert (outcome.kind, outcome.exit_code) == ("script", 7)
+        outcome = bench.run("import sys\nsys.exit('no rows left')")
+        assert (outcome.kind, outcome.exit_code) == ("script", 1)
+        assert "no rows left" in bench.text
+
+    def test_it_ends_as_python_does(self, bench: Bench) -> None:
+        script = """
+import atexit, threading
+class Told:
+    def __del__(self):
+        open("model.pth", "ab").write(b"deleted ")
+told = Told()
+told.itself = told
+atexit.register(lambda: open("model.pth", "ab").write(b"at exit "))
+first, begun = threading.Event(), threading.Event()
+def later():
+    begun.set()
+    first.wait()
+    open("model.pth", "ab").write(b"joined ")
+threading.Thread(target=later).start()
+begun.wait()
+print("the end", end="")
+first.set()
+"""
+        assert bench.run(script).kind is None
+        assert bench.result == b"joined at exit deleted "
+        assert bench.text.endswith("the end")
+
+    def test_files_left_open_are_whole(self, bench: Bench) -> None:
+        assert bench.run("file = open('model.pth', 'w')\nfile.write('not closed')").kind is None
+        assert bench.result == b"not closed"
+        assert bench.run("import gzip\nfile = gzip.open('model.pth', 'wb')\nfile.write(b'with its trailer')").kind is None
+        assert gzip.decompress(bench.result) == b"with its trailer"
+        assert bench.run("import builtins\nbuiltins.kept = open('model.pth', 'w')\nbuiltins.kept.write('held elsewhere')").kind is None
+        assert bench.result == b"held elsewhere"
 
     def test_syntax_error(self, bench: Bench) -> None:
         outcome = bench.run("def broken(:\n")

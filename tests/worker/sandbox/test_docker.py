@@ -97,7 +97,10 @@ class TestEscapes:
         for name in ("network", "root-write", "task-write", "input-write", "setuid", "fill-tmp", "fill-work", "inodes-work"):
             assert f"{name} refused" in docker_bench.text, docker_bench.text
         assert "status 0000000000000000 0000000000000000 1" in docker_bench.text
-        assert "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_task.py', 'launcher.py', 'syscall_filter.py']" in docker_bench.text
+        assert (
+            "visible ['data.csv', 'train.py'] ['__init__.py', 'gridx_script.py', 'gridx_task.py', 'launcher.py', 'syscall_filter.py']"
+            in docker_bench.text
+        )
 
     def test_limits_are_those_of_the_engine(self, docker_bench: Bench, docker_sandbox: DockerSandbox, client: docker.DockerClient) -> None:
         found: list[dict[str, Any]] = []

@@ -25,13 +25,12 @@ import signal
 import stat
 import sys
 import time
-import traceback
-import types
 from pathlib import Path
 from typing import Any, NoReturn
 
+from gridx_script import evaluate, run, run_script
+
 SCRIPT = "train.py"
-EVALUATION = "evaluation.json"
 PRIVATE = ("GRIDX_KIND", "GRIDX_THREADS", "GRIDX_WALLS", "GRIDX_PARENT", "GRIDX_RLIMITS")
 PRELOADED = ("numpy", "pandas", "torch", "torch._dynamo")
 """Without torch._dynamo, each child's first optimizer step would import it."""
@@ -160,8 +159,8 @@ def become_script(order: dict[str, Any], *, walls: bool) -> NoReturn:
     seed_everything(int(os.environ.get("GRIDX_SEED") or 0), threads)
     emit({"event": "started"})
     if evaluating:
-        run(lambda: evaluate(Path(SCRIPT)), emit)
-    run(lambda: run_script(Path(SCRIPT), "__main__"), emit)
+        run(evaluate, Path(SCRIPT), emit)
+    run(run_script, Path(SCRIPT), emit)
 
 
 def kill_family() -> None:
@@ -263,51 +262,9 @@ def seed_everything(seed: int, threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-def run_script(path: Path, name: str) -> dict[str, Any]:
-    """Runs the script as module `name` and returns its globals."""
-    module = types.ModuleType(name)
-    module.__dict__.update(__file__=str(path.absolute()), __builtins__=__builtins__, __cached__=None, __loader__=None)
-    sys.modules[name] = module
-    code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-    exec(code, module.__dict__)  # the sandbox exists for this
-    return module.__dict__
-
-
-def evaluate(path: Path) -> None:
-    """Calls the script's evaluate(model_path, csv_path) on held-out rows and writes its numbers to evaluation.json."""
-    names = run_script(path, "train")
-    if not callable(names.get("evaluate")):
-        raise LookupError("train.py has no function evaluate(model_path, csv_path)")
-    result = names["evaluate"]("global_model.pth", "data.csv")
-    if not isinstance(result, dict):
-        raise TypeError(f"evaluate() returned {type(result).__name__}, not a dict of numbers")
-    Path(EVALUATION).write_text(json.dumps({str(name): float(value) for name, value in result.items()}), encoding="utf-8")
-
-
-def run(work: Any, emit: Any) -> NoReturn:
-    """Runs `work` and ends the process as Python would, with a traceback that shows the script's frames only."""
-    try:
-        work()
-    except SystemExit:
-        raise
-    except BaseException as error:
-        lines = traceback.format_exception(type(error), error, _below_launcher(error.__traceback__))
-        text = "".join(lines)
-        print(text, end="", file=sys.stderr, flush=True)
-        emit({"event": "error", "traceback": text[-3000:], "memory": isinstance(error, MemoryError)})
-        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 1)
-    sys.exit(0)
-
-
 def _give_up(_signal: int, _frame: Any) -> NoReturn:
     kill_family()
     os._exit(128 + signal.SIGTERM)
-
-
-def _below_launcher(frames: types.TracebackType | None) -> types.TracebackType | None:
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-        frames = frames.tb_next
-    return frames
 
 
 def _children() -> list[int]:
