@@ -136,6 +136,7 @@ class ScriptedSandbox:
         self.install_error: Exception | None = None
         self.closed = False
         self.forgotten = set[int]()
+        self.idled = threading.Semaphore(0)
 
     def prepare(self) -> SandboxInfo:
         return SandboxInfo(isolation="process", python_version="3.11.0", versions={"torch": "2.13.0"})
@@ -157,7 +158,8 @@ class ScriptedSandbox:
     def roots(self) -> list[int]:
         return []
 
-    def idle(self) -> None: ...
+    def idle(self) -> None:
+        self.idled.release()
 
     def forget(self, job_ids: Collection[int]) -> None:
         self.forgotten = self.forgotten | set(job_ids)

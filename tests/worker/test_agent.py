@@ -198,6 +198,19 @@ class TestWork:
         assert len(server.of("/agent/complete_task")) == 1
 
 
+class TestWaiting:
+    def test_a_call_that_is_held_open_is_time_to_make_the_next_sandbox_ready(
+        self, start: Start, server: FakeServer, sandbox: ScriptedSandbox
+    ) -> None:
+        released = threading.Event()
+        answer = server.routes["/agent/request_task"]
+        server.routes["/agent/request_task"] = lambda call: answer(call) if released.wait(WAIT_S) else (500, {})
+        start()
+        assert sandbox.idled.acquire(timeout=WAIT_S)  # at its start
+        assert sandbox.idled.acquire(timeout=WAIT_S)  # while it waits
+        released.set()
+
+
 class TestShutDown:
     def test_idle_agent_ends_at_once(self, start: Start, server: FakeServer, sandbox: ScriptedSandbox) -> None:
         agent = start()

@@ -31,6 +31,7 @@ RENEW_GAP_S = 30.0
 REAP_S = 60.0
 WAIT_S = 25.0
 PAUSED_S = 10.0
+QUIET_S = 1.0
 GIVE_BACK_S = 5.0
 LONGEST_TROUBLE_S = 300.0
 UNREGISTERED = (
@@ -181,7 +182,11 @@ class Agent:
         request = TaskRequest(warm_job_ids=self._runner.cache.jobs(64), wait_s=WAIT_S, accept=self._config.accepts)
         with self._heartbeat.rest():
             threading.Thread(target=self._ask, args=(request,), name="ask-for-work", daemon=True).start()
-            answer = self._answers.get()
+            try:
+                answer = self._answers.get(timeout=QUIET_S)
+            except queue.Empty:  # time to make ready for the next job
+                self._sandbox.idle()
+                answer = self._answers.get()
         if isinstance(answer, TaskReply):
             return answer
         raise answer
