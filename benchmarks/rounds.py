@@ -4,7 +4,8 @@
 
 Ours: a server that has served a job before and two agents on loopback, once in the process sandbox and, where Docker answers and the image
 is there, once in containers. Cold: the agents have just been started, so that no sandbox is ready. Warm: they have had nothing to do for
-some seconds, and keep one ready. The peer: Flower's deployment engine, that is a SuperLink
+some seconds, and keep one ready. What is added to a subtask is told of one agent alone, which has a core to itself as a provider's machine
+has: ten chunks, one after the other. The peer: Flower's deployment engine, that is a SuperLink
 and two SuperNodes on loopback, which have run for a while, and `flwr run` of the same model, rows, rounds and epochs. PYTHON is the
 interpreter of an environment in which `flwr` is installed (`make bench` makes one under var/peers).
 """
@@ -33,7 +34,7 @@ from tests.e2e.platform import EXAMPLES, AgentProcess, Platform, User, breast_ca
 EXAMPLE = EXAMPLES / "breast_cancer" / "train.py"
 FLOWER = EXAMPLES.parent / "var" / "peers" / "flower" / "bin" / "python"
 IMAGE = "secure-executor-base"
-MACHINES, EPOCHS, PATIENCE_S = 2, 5, 300
+MACHINES, ALONE, EPOCHS, PATIENCE_S = 2, 10, 5, 300
 IDLE_S = 10.0
 """Long enough for an agent to make the next sandbox ready."""
 # As a server has them by default; the tests' own are quicker.
@@ -103,9 +104,9 @@ def main() -> None:
     overheads: dict[str, tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="gridx-bench-") as name:
         for sandbox in sandboxes:
-            cold, warm = ours(Path(name) / sandbox, sandbox, lines, args.rounds, args.jobs)
+            cold, warm, alone = ours(Path(name) / sandbox, sandbox, lines, args.rounds, args.jobs)
             row(f"ours, {sandbox} sandbox", whole(cold), whole(warm), statistics.median(map(between_rounds, warm)))
-            overheads[sandbox] = [each for job in cold for each in added(job)[:MACHINES]], [each for job in warm for each in added(job)]
+            overheads[sandbox] = [each for job in cold for each in added(job)[:MACHINES]], added(alone)[1:]
         if args.flower:
             first, *later = peer(Path(name) / "flower", Path(args.flower).parent, lines, args.rounds, args.jobs + 1)
             row("peer: Flower's SuperLink and SuperNodes", first, statistics.median(later), None)
@@ -117,8 +118,10 @@ def main() -> None:
         print(f"{sandbox + ' sandbox':44} {statistics.median(first) * 1e3:8.0f} {statistics.median(later) * 1e3:8.0f} {p95 * 1e3:8.0f}")
 
 
-def ours(home: Path, sandbox: str, lines: Sequence[str], rounds: int, jobs: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Cold jobs and warm ones."""
+def ours(
+    home: Path, sandbox: str, lines: Sequence[str], rounds: int, jobs: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    """Cold jobs, warm ones, and one of ten chunks on one agent alone."""
     platform = Platform(home, settings=USUAL)
     try:
         platform.start()
@@ -137,15 +140,17 @@ def ours(home: Path, sandbox: str, lines: Sequence[str], rounds: int, jobs: int)
             cold.append(train(buyer, lines, rounds))
             time.sleep(IDLE_S)
             warm.append(train(buyer, lines, rounds))
-        return cold, warm
+        agents[1].kill()
+        time.sleep(IDLE_S)
+        return cold, warm, train(buyer, lines, 1, chunks=ALONE)
     finally:
         platform.close()
 
 
-def train(buyer: User, lines: Sequence[str], rounds: int) -> dict[str, Any]:
+def train(buyer: User, lines: Sequence[str], rounds: int, chunks: int = MACHINES) -> dict[str, Any]:
     """A job as the API tells it, with the subtasks of all rounds."""
     hyperparameters = json.dumps({"epochs": EPOCHS})
-    job_id = buyer.submit(EXAMPLE.read_text(), "".join(lines).encode(), chunks=MACHINES, rounds=rounds, hyperparameters=hyperparameters)
+    job_id = buyer.submit(EXAMPLE.read_text(), "".join(lines).encode(), chunks=chunks, rounds=rounds, hyperparameters=hyperparameters)
     job = buyer.ended(job_id, PATIENCE_S)
     assert job["status"] == "COMPLETED", job["reason"]
     for number in range(1, rounds):

@@ -31,6 +31,8 @@ class Ended:
     code: int
     out_of_memory: bool
     out_of_time: bool
+    has_outputs: bool
+    """Whether something lies where files beside the model belong."""
 
 
 class Launcher:
@@ -79,7 +81,7 @@ class Launcher:
         if answer.get("event") != "ended":
             return None
         self._output_ended.wait(LAST_OUTPUT_S)
-        return Ended(int(answer["code"]), bool(answer["out_of_memory"]), bool(answer["out_of_time"]))
+        return Ended(int(answer["code"]), bool(answer["out_of_memory"]), bool(answer["out_of_time"]), bool(answer["outputs"]))
 
     def stop_waiting(self) -> None:
         self._answers.put({"event": "stop"})

@@ -95,7 +95,7 @@ class WarmContainer:
             return Outcome(reason=stop.words, seconds=seconds, stopped=stop.reason) if stop.reason else out_of_time(seconds=seconds)
         outcome = self._judge(ended, seconds)
         if outcome.kind is None and work.output_name:
-            outcome = self._take_output(f"{WORK}/{name}", work, outcome)
+            outcome = self._take_output(f"{WORK}/{name}", work, outcome, has_outputs=ended.has_outputs)
         self._forget(self._inputs / name)
         return outcome
 
@@ -125,14 +125,14 @@ class WarmContainer:
             return out_of_memory(self._limits.memory_bytes, int(state["ExitCode"]), seconds=seconds)
         raise SandboxUnavailable(f"Docker ended the script's container, as when it is stopped or restarted ({error})") from error
 
-    def _take_output(self, folder: str, work: Work, outcome: Outcome) -> Outcome:
+    def _take_output(self, folder: str, work: Work, outcome: Outcome, *, has_outputs: bool) -> Outcome:
         """Reads exactly the expected file. The script and all it started are dead; what they left there may be anything."""
         try:
             size, digest = self._read_archive(f"{folder}/{work.output_name}", work)
         except BadOutput as error:
             return replace(outcome, kind="output", reason=str(error))
         outputs = Outputs(work)
-        if work.outputs is not None:
+        if work.outputs is not None and has_outputs:  # each look into a container costs some 80 ms
             with contextlib.suppress(NotFound):
                 blocks, _ = self._container.get_archive(f"{folder}/{FOLDER}", chunk_size=MB)
                 with tarfile.open(fileobj=cast(Any, BlockStream(blocks)), mode="r|") as archive:

@@ -63,7 +63,7 @@ def leave(code: int) -> NoReturn:
 
     The libraries alone are not torn down: that copies every page which the child shares with the launcher, a third of a second.
     """
-    for end in (threading._shutdown, atexit._run_exitfuncs, _delete_script, gc.collect, _flush):  # pyright: ignore[reportAttributeAccessIssue]
+    for end in (threading._shutdown, atexit._run_exitfuncs, _delete_script, gc.collect, _flush):  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
         try:
             end()
         except BaseException:  # the script's own, as in a destructor: Python tells and goes on

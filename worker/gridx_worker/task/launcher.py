@@ -6,8 +6,8 @@ all of them. When the orders end, because the agent did, so does whatever runs.
 
 Orders, one JSON object a line: {"do": "run", "folder", "input", "arguments", "environment", "packages", "seconds", "token"} and
 {"do": "wipe"}. Answers, one a line on standard error: {"event": "ready"}, {"event": "started", "pid"}, {"event": "ended", "code",
-"out_of_memory", "out_of_time"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token follows the last
-byte of each.
+"out_of_memory", "out_of_time", "outputs"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token
+follows the last byte of each.
 
 Environment: GRIDX_THREADS; GRIDX_WALLS (folders to wipe, in a container: the launcher is then closed to its children, and they get a
 filter of system calls); GRIDX_PARENT (process id of the agent, when on the same machine); GRIDX_RLIMITS.
@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 from gridx_script import evaluate, run, run_script
 
 SCRIPT = "train.py"
+OUTPUTS = "outputs"
 PRIVATE = ("GRIDX_KIND", "GRIDX_THREADS", "GRIDX_WALLS", "GRIDX_PARENT", "GRIDX_RLIMITS")
 PRELOADED = ("numpy", "pandas", "torch", "torch._dynamo")
 """Without torch._dynamo, each child's first optimizer step would import it."""
@@ -70,7 +71,9 @@ def main() -> NoReturn:
         code, timely = watch(child, orders, woken, order.get("seconds"))
         kill_family()
         os.write(1, order["token"].encode())
-        answer({"event": "ended", "code": code, "out_of_time": not timely, "out_of_memory": out_of_memory_kills() > kills})
+        left_outputs = os.path.lexists(os.path.join(order["folder"], OUTPUTS))
+        killed = out_of_memory_kills() > kills
+        answer({"event": "ended", "code": code, "out_of_time": not timely, "out_of_memory": killed, "outputs": left_outputs})
     kill_family()
     os._exit(0)
 
