@@ -3,11 +3,14 @@
     python benchmarks/rounds.py [--rounds 5] [--jobs 3] [--flower PYTHON]
 
 Ours: a server that has served a job before and two agents on loopback, once in the process sandbox and, where Docker answers and the image
-is there, once in containers. Cold: the agents have just been started, so that no sandbox is ready. Warm: they have had nothing to do for
-some seconds, and keep one ready. What is added to a subtask is told of one agent alone, which has a core to itself as a provider's machine
-has: ten chunks, one after the other. The peer: Flower's deployment engine, that is a SuperLink
-and two SuperNodes on loopback, which have run for a while, and `flwr run` of the same model, rows, rounds and epochs. PYTHON is the
-interpreter of an environment in which `flwr` is installed (`make bench` makes one under var/peers).
+is there, once in containers. Warm: the agents have had nothing to do for some seconds, and keep a sandbox ready. Cold: the job comes right
+after another's end, before they have made the next one ready; the process sandbox keeps its launcher, so nothing of it is cold.
+What is added to a subtask is told of one agent alone, which has a core to itself as a provider's machine has: ten chunks, one after the
+other, in a second round, since updates of a first one wait until most of them agree on their shapes.
+
+The peer: Flower's deployment engine, that is a SuperLink and two SuperNodes on loopback, which have run for a while, and `flwr run` of the
+same model, rows, rounds and epochs. PYTHON is the interpreter of an environment in which `flwr` is installed (`make bench` makes one under
+var/peers).
 """
 
 import argparse
@@ -106,7 +109,7 @@ def main() -> None:
         for sandbox in sandboxes:
             cold, warm, alone = ours(Path(name) / sandbox, sandbox, lines, args.rounds, args.jobs)
             row(f"ours, {sandbox} sandbox", whole(cold), whole(warm), statistics.median(map(between_rounds, warm)))
-            overheads[sandbox] = [each for job in cold for each in added(job)[:MACHINES]], added(alone)[1:]
+            overheads[sandbox] = [each for job in cold for each in added(job)[:MACHINES]], added(alone)[ALONE:]
         if args.flower:
             first, *later = peer(Path(name) / "flower", Path(args.flower).parent, lines, args.rounds, args.jobs + 1)
             row("peer: Flower's SuperLink and SuperNodes", first, statistics.median(later), None)
@@ -121,7 +124,7 @@ def main() -> None:
 def ours(
     home: Path, sandbox: str, lines: Sequence[str], rounds: int, jobs: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
-    """Cold jobs, warm ones, and one of ten chunks on one agent alone."""
+    """Cold jobs, warm ones, and one of ten chunks and two rounds on one agent alone."""
     platform = Platform(home, settings=USUAL)
     try:
         platform.start()
@@ -131,18 +134,12 @@ def ours(
         cold: list[dict[str, Any]] = []
         warm: list[dict[str, Any]] = []
         for _ in range(jobs):
-            for agent in agents:
-                assert agent.process is not None
-                agent.process.terminate()
-                agent.process.wait(30)
-            for agent in agents:
-                agent.start()
-            cold.append(train(buyer, lines, rounds))
             time.sleep(IDLE_S)
             warm.append(train(buyer, lines, rounds))
+            cold.append(train(buyer, lines, rounds))
         agents[1].kill()
         time.sleep(IDLE_S)
-        return cold, warm, train(buyer, lines, 1, chunks=ALONE)
+        return cold, warm, train(buyer, lines, 2, chunks=ALONE)
     finally:
         platform.close()
 
