@@ -12,10 +12,10 @@ from fastapi.testclient import TestClient
 from passlib.hash import bcrypt_sha256  # pyright: ignore[reportAttributeAccessIssue] - made at run time
 from pydantic import SecretStr
 
-import gridx.tables  # noqa: F401 - foreign keys name tables that a test may not import
+import gridx.tables  # noqa: F401 - create_all needs every table
 from gridx.accounts import passwords
 from gridx.accounts.router import router as accounts_router
-from gridx.core.db import Database
+from gridx.core.db import Base, Database
 from gridx.core.http import HttpGuard, install_error_handlers
 from gridx.core.settings import Settings
 from gridx.datasets.router import router as datasets_router
@@ -45,16 +45,18 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
+def database(empty_database_url: str) -> Iterator[Database]:
+    database = Database(empty_database_url)
+    Base.metadata.create_all(database.engine)
     yield database
     database.dispose()
 
 
 @pytest.fixture
-def sqlite_database(make_database: Callable[..., str]) -> Iterator[Database]:
+def sqlite_database(tmp_path: Path) -> Iterator[Database]:
     """For tests of routes whose SQL is tested on both kinds elsewhere."""
-    database = Database(make_database("sqlite"))
+    database = Database(f"sqlite:///{tmp_path / 'routes.db'}")
+    Base.metadata.create_all(database.engine)
     yield database
     database.dispose()
 
