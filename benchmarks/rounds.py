@@ -17,6 +17,7 @@ import argparse
 import itertools
 import json
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -33,10 +34,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.e2e.platform import EXAMPLES, AgentProcess, Platform, User, breast_cancer, free_port, until
+from tests.support.docker_host import IMAGE, has_image
 
 EXAMPLE = EXAMPLES / "breast_cancer" / "train.py"
 FLOWER = EXAMPLES.parent / "var" / "peers" / "flower" / "bin" / "python"
-IMAGE = "secure-executor-base"
 MACHINES, ALONE, EPOCHS, PATIENCE_S = 2, 10, 5, 300
 IDLE_S = 10.0
 """Long enough for an agent to make the next sandbox ready."""
@@ -101,7 +102,7 @@ def main() -> None:
     parser.add_argument("--flower", metavar="PYTHON", default=str(FLOWER) if FLOWER.with_name("flwr").exists() else None)
     args = parser.parse_args()
     lines = breast_cancer().decode().splitlines(keepends=True)
-    sandboxes = ["process", *(["docker"] if has_image() else [])]
+    sandboxes = ["process", *(["docker"] if shutil.which("docker") and has_image(IMAGE) else [])]
     print(f"{args.rounds} rounds, {MACHINES} machines, submission to end; median of {args.jobs} jobs\n")
     print(f"{'':44} {'cold':>8} {'warm':>8} {'a round':>8}   seconds")
     overheads: dict[str, tuple[list[float], list[float]]] = {}
@@ -231,13 +232,6 @@ def whole(jobs: Sequence[Mapping[str, Any]]) -> float:
     """Median seconds from submission to the end."""
     times = [datetime.fromisoformat(job["finished_at"]) - datetime.fromisoformat(job["created_at"]) for job in jobs]
     return statistics.median(spent.total_seconds() for spent in times)
-
-
-def has_image() -> bool:
-    try:
-        return subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True, timeout=30, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def listens(port: int) -> bool:

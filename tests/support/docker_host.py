@@ -39,8 +39,8 @@ def ensure_image() -> str:
         RuntimeError: it cannot be built; the message holds the end of the output.
     """
     with session.only_one("image"):
-        if not _has_image(IMAGE):
-            if not _has_image(_BASE) and not _pull_base():
+        if not has_image(IMAGE):
+            if not has_image(_BASE) and not _pull_base():
                 _build([str(_ROOT / "scripts" / "standin-base-image")])
             _build([str(Path(sys.executable).with_name("gridx-worker")), "build-image"])
     return IMAGE
@@ -95,7 +95,7 @@ def _start_daemon() -> str | None:
     return f"dockerd did not answer within {_START_S} s: {log.read_text()[-500:]}"
 
 
-def _has_image(name: str) -> bool:
+def has_image(name: str) -> bool:
     return subprocess.run(["docker", "image", "inspect", name], capture_output=True, timeout=30, check=False).returncode == 0
 
 
