@@ -109,7 +109,7 @@ def break_gang(session: Session, job: Job, gang: Gang, culprit: Attempt | None, 
 
 def note_late_failure(session: Session, job: Job, attempt: Attempt, fault: str, reason: str, now: datetime) -> bool:
     """A rank says why it failed after its gang was stopped for another's lost connection: then this is the cause. Whether it was noted."""
-    if attempt.status != "CANCELLED" or not fault.startswith("script") or _PEER.search(reason):
+    if job.mode != "ddp" or attempt.status != "CANCELLED" or not fault.startswith("script") or _PEER.search(reason):
         return False
     gang, member = gang_of(session, attempt)
     if gang.status != "BROKEN" or gang.fault != "peer" or job.status in JOB_ENDS:

@@ -77,6 +77,7 @@ class TestBackups:
         beat = slow.about("heartbeat").json()
         assert beat["cancel"] is True
         assert "m0 was faster" in beat["cancel_reason"]
+        assert slow.fail("script").json()["code"] == "lease_lost"
         assert [world.credits(agent.owner) for agent in agents] == [102, 101, 101, 101, 100]
         assert world.wallet(buyer)["held"] == 0
 

@@ -152,6 +152,7 @@ class TestCancel:
         assert world.credits(buyer) == 99
         assert agents[1].about("heartbeat").json()["cancel"] is True
         assert agents[1].complete(b"x").status_code == 409
+        assert agents[1].fail("script").json()["code"] == "lease_lost"
         world.drain()
         assert world.credits(agents[0].owner) == 101
         assert world.credits(agents[1].owner) == 100
