@@ -10,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 from tests.support import databases, docker_host, needs, postgres, session
 
@@ -24,6 +25,10 @@ _KEPT = ("GRIDX_REQUIRE", "GRIDX_HYPOTHESIS", "GRIDX_TEST_", "GRIDX_SUPABASE_TES
 
 def pytest_configure(config: pytest.Config) -> None:
     needs.required()  # a misspelt name ends the run at once
+    # Not as a person's terminal shows them: colouring a traceback and all its locals takes a second.
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer(colors=False)]
+    )
     if session.begin():
         config.add_cleanup(_take_down)
     for name in list(os.environ):

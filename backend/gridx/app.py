@@ -21,7 +21,7 @@ from gridx.agents.router import router as agents_router
 from gridx.core.clock import Clock, SystemClock
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep
-from gridx.core.http import HttpGuard, install_error_handlers
+from gridx.core.http import ERRORS, HttpGuard, install_error_handlers
 from gridx.core.settings import Settings, load_settings
 from gridx.datasets.catalogue import Catalogue
 from gridx.datasets.router import router as datasets_router
@@ -38,21 +38,15 @@ from gridx.jobs.stats_router import router as stats_router
 from gridx.storage.base import ObjectStore
 from gridx.storage.router import router as files_router
 from gridx.storage.select import make_store
-from gridx_protocol import ErrorBody
 
 _DIST = Path(__file__).resolve().parents[2] / "frontend" / "dist"
 _JOB_BODY_BYTES = 3 * 1024 * 1024
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody, "description": "Refused: the detail says what to do next"},
-    "5XX": {"model": ErrorBody, "description": "The server's own trouble; 503 names in Retry-After when to try again"},
-}
-"""What every route may answer, for the API's description."""
 
 
 def create_app(settings: Settings | None = None, *, clock: Clock | None = None, store: ObjectStore | None = None) -> FastAPI:
     """The application. The database must be migrated; `gridx serve` does that first."""
     settings = settings or load_settings()
-    app = FastAPI(title="Grid-X", version=_version(), lifespan=_lifespan, docs_url=None, redoc_url=None, responses=_ERRORS)
+    app = FastAPI(title="Grid-X", version=_version(), lifespan=_lifespan, docs_url=None, redoc_url=None, responses=ERRORS)
     app.state.settings = settings
     app.state.clock = clock or SystemClock()
     app.state.database = Database(settings.sqlalchemy_url)
@@ -74,7 +68,7 @@ def create_app(settings: Settings | None = None, *, clock: Clock | None = None, 
         files_router,
         downloads_router,
     ):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # as they are: include_router would make each anew, at the first call of each app
     _add_operations(app)
     install_docs(app)
     _add_web_app(app, _DIST)

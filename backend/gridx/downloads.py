@@ -17,9 +17,10 @@ from pydantic import BaseModel
 
 from gridx.core.deps import SettingsDep
 from gridx.core.errors import NotFound
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 
-router = APIRouter(tags=["downloads"])
+router = APIRouter(tags=["downloads"], responses=ERRORS)
 
 _PACKAGE = Path(str(files("gridx")))
 _DISTRIBUTIONS = ("gridx_protocol", "gridx_worker")

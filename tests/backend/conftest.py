@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from passlib.hash import bcrypt_sha256  # pyright: ignore[reportAttributeAccessIssue] - made at run time
 from pydantic import SecretStr
+from sqlalchemy import Engine
 
-import gridx.tables  # noqa: F401 - create_all needs every table
 from gridx.accounts import passwords
 from gridx.accounts.router import router as accounts_router
-from gridx.core.db import Base, Database
+from gridx.core.db import Database
 from gridx.core.http import HttpGuard, install_error_handlers
 from gridx.core.settings import Settings
 from gridx.datasets.router import router as datasets_router
@@ -44,19 +44,34 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_statements() -> Iterator[None]:
+    """Compiles each SQL statement once per kind of database and test process, not once per test: every test has engines of its own."""
+    first: dict[bool, Engine] = {}
+    ordinary = Database.__init__
+
+    def init(self: Database, url: str, pool_size: int = 10) -> None:
+        ordinary(self, url, pool_size)
+        model = first.setdefault(self.is_sqlite, self.engine)
+        for engine in (self.engine, self._writer):  # pyright: ignore[reportPrivateUsage]
+            engine.dialect, engine._compiled_cache = model.dialect, model._compiled_cache  # pyright: ignore[reportPrivateUsage]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "__init__", init)
+        yield
+
+
 @pytest.fixture
-def database(empty_database_url: str) -> Iterator[Database]:
-    database = Database(empty_database_url)
-    Base.metadata.create_all(database.engine)
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(database_url)
     yield database
     database.dispose()
 
 
 @pytest.fixture
-def sqlite_database(tmp_path: Path) -> Iterator[Database]:
+def sqlite_database(make_database: Callable[..., str]) -> Iterator[Database]:
     """For tests of routes whose SQL is tested on both kinds elsewhere."""
-    database = Database(f"sqlite:///{tmp_path / 'routes.db'}")
-    Base.metadata.create_all(database.engine)
+    database = Database(make_database("sqlite"))
     yield database
     database.dispose()
 
@@ -86,7 +101,7 @@ def make_api(settings: Settings, store: LocalStore, clock: FakeClock) -> Iterato
         app = FastAPI()
         app.state.database, app.state.settings, app.state.store, app.state.clock = database, settings, store, clock
         for router in (accounts_router, files_router, datasets_router):
-            app.include_router(router)
+            app.router.routes.extend(router.routes)
         install_error_handlers(app)
         app.add_middleware(HttpGuard, streaming={"/datasets": None, "/datasets/uploads/": None, "/files/": None})
         clients.append(TestClient(app))

@@ -23,6 +23,8 @@ class Cluster:
     folder: str
     port: int
     password: str
+    quick_copy: str = ""
+    """What CREATE DATABASE needs to copy files: what every version before 15 does, in half the time of what later ones do."""
 
     def url(self, database: str) -> str:
         return f"postgresql+psycopg://{_USER}:{self.password}@127.0.0.1:{self.port}/{database}"
@@ -112,7 +114,8 @@ def _start_in(folder: Path) -> Cluster:
     }
     settings = " ".join(f"-c {name}={value}" for name, value in options.items())
     _run("pg_ctl", "start", "-D", str(data), "-l", str(folder / "log"), "-o", settings, "-w", "-t", str(_START_S))
-    return Cluster(str(folder), port, password)
+    version = int((data / "PG_VERSION").read_text())
+    return Cluster(str(folder), port, password, " STRATEGY FILE_COPY" if version >= 15 else "")
 
 
 def _owner() -> pwd.struct_passwd | None:

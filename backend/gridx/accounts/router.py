@@ -12,12 +12,13 @@ from gridx.accounts.schemas import LoginIn, MovementList, MovementOut, PasswordI
 from gridx.accounts.service import Actor
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
 from gridx.core.errors import NotFound
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 from gridx.core.text import MAX_ID, Id
 from gridx.ledger.accounts import balance, held, wallet_code
 from gridx.ledger.transfers import movements
 
-router = APIRouter(prefix="/auth", tags=["accounts"])
+router = APIRouter(prefix="/auth", tags=["accounts"], responses=ERRORS)
 
 
 @router.post("/register", status_code=201)

@@ -8,9 +8,10 @@ from gridx.agents import service
 from gridx.agents.deps import BearerToken
 from gridx.agents.schemas import KeyCreated, KeyList, KeyRequest, KeyView
 from gridx.core.deps import ClockDep, ReadSession, SettingsDep, WriteSession
+from gridx.core.http import ERRORS
 from gridx_protocol import RegisterReply, RegisterRequest
 
-router = APIRouter(prefix="/agent", tags=["agents"])
+router = APIRouter(prefix="/agent", tags=["agents"], responses=ERRORS)
 _log = structlog.get_logger()
 
 

@@ -17,12 +17,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gridx.core.errors import GridxError, Invalid, Unavailable
 from gridx.core.streams import too_large
 from gridx.core.text import NUL_PATTERN
+from gridx_protocol import ErrorBody
 
 MAX_JSON_BYTES: Final = 1 << 20
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; form-action 'self'; img-src 'self' data:"
 )
+
+ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"model": ErrorBody, "description": "Refused: the detail says what to do next"},
+    "5XX": {"model": ErrorBody, "description": "The server's own trouble; 503 names in Retry-After when to try again"},
+}
+"""What every route may answer, for the API's description."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",

@@ -14,6 +14,7 @@ from gridx.accounts.service import Actor
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
 from gridx.core.errors import Invalid, NotFound
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file, too_large
 from gridx.core.text import MAX_ID, Id, Text
@@ -29,7 +30,7 @@ from gridx.datasets.uploads import Upload, Uploads
 from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
 
-router = APIRouter(prefix="/datasets", tags=["datasets"])
+router = APIRouter(prefix="/datasets", tags=["datasets"], responses=ERRORS)
 
 _FORM_OVERHEAD_BYTES = 1 << 20
 _NAME: TypeAdapter[str] = TypeAdapter(DatasetName)

@@ -17,6 +17,7 @@ from gridx.core.clock import Clock
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep, WriteSession
 from gridx.core.errors import GridxError, TooLarge
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 from gridx.core.streams import stream_to_file
 from gridx.core.text import Text
@@ -47,7 +48,7 @@ from gridx_protocol import (
     UploadUrlRequest,
 )
 
-router = APIRouter(prefix="/agent", tags=["agents"])
+router = APIRouter(prefix="/agent", tags=["agents"], responses=ERRORS)
 
 MAX_WAIT_S = 25.0
 """Shorter than the idle limits of common proxies."""

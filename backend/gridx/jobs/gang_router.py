@@ -14,6 +14,7 @@ from gridx.core.clock import Clock
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, SettingsDep
 from gridx.core.errors import TooLarge
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 from gridx.jobs import checkpoints, claims, dispatch
 from gridx.jobs.agent_router import LINK_GRACE_S, MAX_WAIT_S, NothingUploaded, task_reply
@@ -26,7 +27,7 @@ from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
 from gridx_protocol import CheckpointRequest, CheckpointUrlRequest, GangTask, RankRequest, TaskReply, UploadUrlReply
 
-router = APIRouter(prefix="/agent", tags=["agents"])
+router = APIRouter(prefix="/agent", tags=["agents"], responses=ERRORS)
 
 
 @router.post("/request_rank")

@@ -16,6 +16,7 @@ from gridx.accounts.service import Actor
 from gridx.core.db import Database
 from gridx.core.deps import ClockDep, DatabaseDep, ReadSession, SettingsDep, WriteSession
 from gridx.core.errors import GridxError, NotFound
+from gridx.core.http import ERRORS
 from gridx.core.settings import Settings
 from gridx.datasets import service as datasets
 from gridx.datasets.receive import Form, receive_form
@@ -43,7 +44,7 @@ from gridx.storage.base import ObjectStore
 from gridx.storage.deps import StoreDep
 from gridx.storage.router import FILE_HEADERS
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix="/jobs", tags=["jobs"], responses=ERRORS)
 
 LINK_S = 3600.0
 _FORM_OVERHEAD_BYTES = 2 * 1024 * 1024

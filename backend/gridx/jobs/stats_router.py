@@ -7,11 +7,12 @@ from fastapi import APIRouter, Path, Query
 from gridx.accounts.deps import CurrentUser
 from gridx.core.deps import ClockDep, ReadSession, SettingsDep
 from gridx.core.errors import NotFound
+from gridx.core.http import ERRORS
 from gridx.core.text import Text
 from gridx.jobs import stats
 from gridx.jobs.stats import AgentView, SellerTask, SummaryView
 
-router = APIRouter(prefix="/stats", tags=["stats"])
+router = APIRouter(prefix="/stats", tags=["stats"], responses=ERRORS)
 
 UserId = Annotated[int, Path(ge=1, le=2**53)]
 

@@ -10,13 +10,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from gridx.core.errors import NotFound
+from gridx.core.http import ERRORS
 from gridx.core.streams import stream_to_file
 from gridx.storage.base import check_key
 from gridx.storage.deps import StoreDep
 from gridx.storage.links import Link, LinkRefused, Method
 from gridx.storage.local import LocalStore
 
-router = APIRouter(prefix="/files", tags=["files"])
+router = APIRouter(prefix="/files", tags=["files"], responses=ERRORS)
 
 FILE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
