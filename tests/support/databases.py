@@ -30,7 +30,7 @@ def create(kind: Kind, folder: Path, *, migrated: bool = True) -> str:
     _postgresql_template(cluster)
     # One copy at a time: PostgreSQL refuses to copy a template that another session is connected to.
     with session.only_one("postgres-copy"):
-        cluster.run(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}{cluster.quick_copy}")
+        cluster.copy(_TEMPLATE, name)
     return cluster.url(name)
 
 

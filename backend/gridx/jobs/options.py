@@ -129,7 +129,8 @@ class JobOptions(BaseModel):
     early_stopping: EarlyStopping | None = None
     initial_job_id: Annotated[int, Field(ge=1, le=2**53)] | None = None
     """Start from a model of an earlier job of the same buyer: of `initial_round`, else of its best round, else of its last."""
-    initial_round: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] | None = None
+    initial_round: Annotated[int, Field(ge=0, le=MAX_ROUNDS)] | None = None
+    """0: the model that the earlier job itself started from."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     """Deals rows and starts the scripts' random numbers; drawn when not given."""
     keep_updates: bool = False

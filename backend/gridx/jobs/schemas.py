@@ -163,6 +163,8 @@ class JobView(JobSummary):
     evaluations: int
     """Evaluation subtasks of each round."""
     early_stopping: EarlyStopping | None
+    has_initial_model: bool
+    """It did not start anew: round 0 is the model that it started from."""
     best_round: int | None
     """The round whose model was best on the held-out rows."""
     seed: int

@@ -326,7 +326,7 @@ def _initial_round(session: Session, actor: Actor, options: JobOptions) -> str |
     if options.initial_job_id is None:
         return None
     job = owned_job(session, actor, options.initial_job_id)
-    number = options.initial_round or job.best_round or job.current_round
+    number = options.initial_round if options.initial_round is not None else job.best_round or job.current_round
     found = session.scalar(select(Round.global_model_key).where(Round.job_id == job.id, Round.number == number))
     if found is None:
         raise NotFound(f"initial_round: job {job.id} has no model of round {number}")

@@ -69,6 +69,7 @@ def job_view(session: Session, job: Job, round_number: int | None, now: datetime
         held_out_share=job.held_out_share,
         evaluations=job.evaluations,
         early_stopping=EarlyStopping.model_validate(job.early_stopping) if job.early_stopping else None,
+        has_initial_model=job.initial_model_key is not None,
         best_round=job.best_round,
         seed=job.seed,
         units=job.units,

@@ -71,7 +71,7 @@ class Lives:
             shutil.copyfile(self._sqlite_file, f"{self._sqlite_file}-before")
         else:
             name = self._url.rpartition("/")[2]
-            postgres.cluster().run(f"CREATE DATABASE {name}_before TEMPLATE {name}")
+            postgres.cluster().copy(name, f"{name}_before")
 
     def _put_back(self) -> None:
         shutil.rmtree(self._home)
@@ -83,7 +83,7 @@ class Lives:
         else:
             name = self._url.rpartition("/")[2]
             databases.drop(self._url)
-            postgres.cluster().run(f"CREATE DATABASE {name} TEMPLATE {name}_before")
+            postgres.cluster().copy(f"{name}_before", name)
 
     @property
     def _sqlite_file(self) -> str:

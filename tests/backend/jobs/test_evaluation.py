@@ -273,7 +273,14 @@ class TestInitialModel:
         second = world.job(buyer, chunks=2, initial_job_id=first, initial_round=1)
         model = world.api.get(agents[0].request()["global_model_url"]).content
         assert model == world.api.get(_artifact(world, buyer, first, 1)["url"]).content
-        assert world.view(buyer, second)["round_list"][0]["round"] == 1  # the model given is no round of its own
+        view = world.view(buyer, second)
+        assert view["round_list"][0]["round"] == 1  # the model given is no round of its own
+        assert (view["has_initial_model"], world.view(buyer, first)["has_initial_model"]) == (True, False)
+        world.api.post(f"/jobs/{second}/cancel", headers=buyer.headers)
+        again = world.job(buyer, chunks=2, initial_job_id=second, initial_round=0)  # from what that one itself started from
+        assert world.api.get(agents[0].request()["global_model_url"]).content == model
+        assert world.view(buyer, again)["has_initial_model"]
+        assert world.submit(buyer, initial_job_id=first, initial_round=0).status_code == 404
         stranger = world.person("eve@buyers.example.com")
         assert world.submit(stranger, initial_job_id=first).status_code == 404
         assert world.submit(buyer, initial_job_id=first, initial_round=3).status_code == 404

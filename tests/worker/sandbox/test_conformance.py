@@ -135,6 +135,30 @@ first.set()
         assert bench.run("import builtins\nbuiltins.kept = open('model.pth', 'w')\nbuiltins.kept.write('held elsewhere')").kind is None
         assert bench.result == b"held elsewhere"
 
+    def test_a_large_file_comes_whole(self, bench: Bench) -> None:
+        script = (
+            "import hashlib, os\ndata = os.urandom(40 << 20)\nprint(hashlib.sha256(data).hexdigest())\nopen('model.pth', 'wb').write(data)"
+        )
+        outcome = bench.run(script)
+        assert (outcome.kind, outcome.size, len(bench.result)) == (None, 40 * MB, 40 * MB)
+        assert outcome.sha256 == hashlib.sha256(bench.result).hexdigest()
+        assert outcome.sha256 in bench.text
+
+    def test_a_script_that_makes_its_output_non_blocking_harms_only_its_own(self, bench: Bench) -> None:
+        script = """
+import contextlib, fcntl, os
+fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_NONBLOCK)
+with contextlib.suppress(BlockingIOError):
+    for _ in range(1000):
+        os.write(1, b"x" * 65536)
+open("model.pth", "wb").write(bytes(20 << 20))
+os._exit(0)
+"""
+        outcome = bench.run(script)
+        assert (outcome.kind, outcome.size) == (None, 20 * MB), outcome
+        assert bench.run("print('the next')\n" + MINIMAL).kind is None
+        assert bench.text.endswith("the next\n")
+
     def test_syntax_error(self, bench: Bench) -> None:
         outcome = bench.run("def broken(:\n")
         assert outcome.kind == "script"

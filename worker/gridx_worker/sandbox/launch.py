@@ -5,15 +5,18 @@ import json
 import queue
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
 from gridx_worker.sandbox.base import StopSwitch, Work
+from gridx_worker.sandbox.output import BadOutput, missing
 
 READY_S = 300.0
 """Importing PyTorch may take this long on a machine that has much else to do."""
 WIPE_S = 15.0
+TAKE_S = 60.0
+"""So long may nothing come of a file that is taken."""
 LAST_OUTPUT_S = 5.0
 SECOND_BELT_S = 5.0
 """So much later than the agent's does the launcher's own timer end a script."""
@@ -35,6 +38,31 @@ class Ended:
     """Whether something lies where files beside the model belong."""
 
 
+class Parcel:
+    """A file on its way from the thread that reads a launcher's output to the one that takes it, a few MB ahead at most."""
+
+    def __init__(self) -> None:
+        self._blocks: queue.Queue[bytes] = queue.Queue(maxsize=128)
+        self._dropped = threading.Event()
+
+    def put(self, data: bytes) -> None:
+        while not self._dropped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._blocks.put(data, timeout=1.0)
+                return
+
+    def read(self) -> bytes:
+        """The next bytes. Raises LauncherEnded."""
+        try:
+            return self._blocks.get(timeout=TAKE_S)
+        except queue.Empty:
+            raise LauncherEnded(f"the launcher sent nothing for {TAKE_S:.0f} s") from None
+
+    def drop(self) -> None:
+        """Nobody reads on: what comes is let go."""
+        self._dropped.set()
+
+
 class Launcher:
     """One launcher at work. `send` writes to its standard input; whoever reads its output calls `on_output`, `on_answers` and `on_end`.
 
@@ -49,6 +77,7 @@ class Launcher:
         self._held = b""
         self._listener: Callable[[bytes], None] | None = None
         self._output_ended = threading.Event()
+        self._parcel: Parcel | None = None
         self._wiping = False
         self.last_words = b""
         """The end of what it said that was no answer: a traceback of its own."""
@@ -86,6 +115,31 @@ class Launcher:
     def stop_waiting(self) -> None:
         self._answers.put({"event": "stop"})
 
+    @contextlib.contextmanager
+    def taking(self, folder: str, name: str, most: int) -> Generator[tuple[int, Callable[[int], bytes]]]:
+        """Has the launcher send folder/name: its size in bytes, and what reads it (at most `most` bytes come). Raises BadOutput when the
+        script left no such file, LauncherEnded."""
+        self._parcel = parcel = Parcel()
+        try:
+            self._order({"do": "take", "folder": folder, "name": name, "most": most})
+            answer = self._expect("file", TAKE_S)
+            if answer.get("problem") == "missing":
+                raise missing(name)
+            if "size" not in answer:
+                raise BadOutput(f"{name} is not a regular file that can be read")
+            left = size = int(answer["size"])
+
+            def read(_count: int) -> bytes:
+                nonlocal left
+                block = parcel.read() if left > 0 else b""
+                left -= len(block)
+                return block
+
+            yield size, read
+        finally:
+            self._parcel = None
+            parcel.drop()
+
     def wipe(self) -> None:
         """Orders the script's files away; `settle` looks at the answer. Raises LauncherEnded."""
         self._order({"do": "wipe"})
@@ -99,7 +153,10 @@ class Launcher:
             self._wiping = False
 
     def on_output(self, data: bytes) -> None:
-        """The scripts' output, as it comes. What comes when no script runs is nobody's."""
+        """The scripts' output, or a file that is taken, as it comes. What comes at other times is nobody's."""
+        if (parcel := self._parcel) is not None:
+            parcel.put(data)
+            return
         listener = self._listener
         if listener is None:
             return

@@ -23,7 +23,7 @@ from gridx_worker.sandbox.base import Outcome, ProviderLimits, SandboxUnavailabl
 from gridx_worker.sandbox.container import MB, find_differences
 from gridx_worker.sandbox.docker_api import BlockStream, forgiving
 from gridx_worker.sandbox.launch import Ended, Launcher, LauncherEnded, follow
-from gridx_worker.sandbox.output import BadOutput, copy_capped, describe_exit, missing, out_of_memory, out_of_time
+from gridx_worker.sandbox.output import BadOutput, copy_capped, describe_exit, out_of_memory, out_of_time
 from gridx_worker.sandbox.outputs import FOLDER, Outputs
 
 log = logging.getLogger(__name__)
@@ -128,9 +128,12 @@ class WarmContainer:
     def _take_output(self, folder: str, work: Work, outcome: Outcome, *, has_outputs: bool) -> Outcome:
         """Reads exactly the expected file. The script and all it started are dead; what they left there may be anything."""
         try:
-            size, digest = self._read_archive(f"{folder}/{work.output_name}", work)
+            with self._launcher.taking(folder, work.output_name, work.output_bytes) as (size, read):
+                size, digest = copy_capped(read, work.output_name, work.output, size=size, cap=work.output_bytes)
         except BadOutput as error:
             return replace(outcome, kind="output", reason=str(error))
+        except LauncherEnded as error:
+            raise SandboxUnavailable(f"the container ended before its file was read ({error})") from error
         outputs = Outputs(work)
         if work.outputs is not None and has_outputs:  # each look into a container costs some 80 ms
             with contextlib.suppress(NotFound):
@@ -138,19 +141,6 @@ class WarmContainer:
                 with tarfile.open(fileobj=cast(Any, BlockStream(blocks)), mode="r|") as archive:
                     outputs.take_from_archive(archive)
         return replace(outcome, size=size, sha256=digest, outputs=outputs.taken, notes=outputs.notes)
-
-    def _read_archive(self, path: str, work: Work) -> tuple[int, str]:
-        try:
-            blocks, _ = self._container.get_archive(path, chunk_size=MB)
-        except NotFound as error:
-            raise missing(work.output_name) from error
-        with tarfile.open(fileobj=cast(Any, BlockStream(blocks)), mode="r|") as archive:
-            entry = archive.next()
-            if entry is None or entry.name != work.output_name or not entry.isreg() or entry.issparse():
-                raise BadOutput(f"{work.output_name} is not a regular file")
-            content = archive.extractfile(entry)
-            assert content is not None
-            return copy_capped(content.read, work.output_name, work.output, size=entry.size, cap=work.output_bytes)
 
     def _forget(self, inputs: Path) -> None:
         """The next script must find nothing of this one's; where that cannot be had, the container is not used again."""

@@ -4,10 +4,11 @@ The launcher imports the heavy libraries once. For each order it forks a child, 
 own; when the child ends, everything it started is killed before the end is reported. As PID 1 of a container, or as a subreaper, it knows
 all of them. When the orders end, because the agent did, so does whatever runs.
 
-Orders, one JSON object a line: {"do": "run", "folder", "input", "arguments", "environment", "packages", "seconds", "token"} and
-{"do": "wipe"}. Answers, one a line on standard error: {"event": "ready"}, {"event": "started", "pid"}, {"event": "ended", "code",
-"out_of_memory", "out_of_time", "outputs"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token
-follows the last byte of each.
+Orders, one JSON object a line: {"do": "run", "folder", "input", "arguments", "environment", "packages", "seconds", "token"},
+{"do": "take", "folder", "name", "most"} and {"do": "wipe"}. Answers, one a line on standard error: {"event": "ready"},
+{"event": "started", "pid"}, {"event": "ended", "code", "out_of_memory", "out_of_time", "outputs"}, {"event": "file", "size"} or
+{"event": "file", "problem"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token follows the last
+byte of each, and then come the bytes of a file that is taken.
 
 Environment: GRIDX_THREADS; GRIDX_WALLS (folders to wipe, in a container: the launcher is then closed to its children, and they get a
 filter of system calls); GRIDX_PARENT (process id of the agent, when on the same machine); GRIDX_RLIMITS.
@@ -62,6 +63,9 @@ def main() -> NoReturn:
         if order["do"] == "wipe":
             answer({"event": "wiped", "well": wipe(walls.split(":") if walls else [])})
             continue
+        if order["do"] == "take":
+            hand_over(order["folder"], order["name"], order["most"])
+            continue
         kills = out_of_memory_kills()
         child = os.fork()
         if not child:
@@ -70,6 +74,7 @@ def main() -> NoReturn:
         answer({"event": "started", "pid": child})
         code, timely = watch(child, orders, woken, order.get("seconds"))
         kill_family()
+        os.set_blocking(1, True)  # a script may have changed that for all who hold the stream
         os.write(1, order["token"].encode())
         left_outputs = os.path.lexists(os.path.join(order["folder"], OUTPUTS))
         killed = out_of_memory_kills() > kills
@@ -180,6 +185,34 @@ def kill_family() -> None:
         except ChildProcessError:
             return
         time.sleep(0.002)
+
+
+def hand_over(folder: str, name: str, most: int) -> None:
+    """Writes the file that a script left to standard output, unless it has more than `most` bytes. Nothing that the script made is
+    followed, or waited for."""
+    try:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+        finally:
+            os.close(place)
+    except FileNotFoundError:
+        answer({"event": "file", "problem": "missing"})
+        return
+    except OSError:
+        answer({"event": "file", "problem": "irregular"})
+        return
+    try:
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            answer({"event": "file", "problem": "irregular"})
+            return
+        answer({"event": "file", "size": status.st_size})
+        left = status.st_size if status.st_size <= most else 0
+        while left and (sent := os.sendfile(1, source, None, left)):
+            left -= sent
+    finally:
+        os.close(source)
 
 
 def wipe(folders: list[str]) -> bool:

@@ -125,6 +125,7 @@ export const jobOf = (more: Partial<Job> = {}): Job => ({
   held_out_share: 0,
   evaluations: 0,
   early_stopping: null,
+  has_initial_model: false,
   best_round: null,
   seed: 1,
   units: 1,

@@ -70,7 +70,8 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
       } else if (sorted.kind === "script") {
         setDraft((before) => ({ ...before, way: "script", script: sorted.text, scriptName: sorted.name, title: before.title || titleOf(sorted.name) }));
         submit.reset();
-      } else update({ requirements: sorted.text, requirementsName: sorted.name });
+      } else if (sorted.kind === "model") update({ way: "script", start: "file", initialModel: sorted.file });
+      else update({ requirements: sorted.text, requirementsName: sorted.name });
     }
     setRefused(problemsOfFiles);
   };
@@ -121,7 +122,7 @@ export function JobForm({ initial, from }: { initial: Draft; from?: number }) {
       onDrop={onDrop}
     >
       <PageHeader
-        title={from === undefined ? "New job" : initial.start === "job" ? `Train job ${initial.initialJob} on` : `Run job ${from} again`}
+        title={from === undefined ? "New job" : initial.start === "job" && initial.initialRound !== "0" ? `Train job ${initial.initialJob} on` : `Run job ${from} again`}
         meta={<span>A script and a table of rows, or a ready-made model, become one trained model.</span>}
         actions={from === undefined && <ExampleButton load={example} />}
       />

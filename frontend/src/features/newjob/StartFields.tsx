@@ -48,7 +48,7 @@ function EarlierJob({ draft, update, errors }: RoundsProps) {
           </select>
         )}
       </Field>
-      <Field label="Its round" error={errors.initialRound} hint="Empty: the round that was best on held-out rows, else the last">
+      <Field label="Its round" error={errors.initialRound} hint="Empty: the best on held-out rows, else the last. 0: the model that the job itself started from">
         {(control) => <input {...control} inputMode="numeric" placeholder="best" value={draft.initialRound} onChange={(event) => update({ initialRound: event.target.value })} />}
       </Field>
     </div>

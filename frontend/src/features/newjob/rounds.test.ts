@@ -78,7 +78,7 @@ describe("what the server would refuse", () => {
 
   it("is a start without its job or its file", () => {
     expect(roundProblems({ ...full, start: "job" })).toHaveProperty("initialJob");
-    expect(roundProblems({ ...full, start: "job", initialJob: "3", initialRound: "0" })).toHaveProperty("initialRound");
+    expect(roundProblems({ ...full, start: "job", initialJob: "3", initialRound: "-1" })).toHaveProperty("initialRound");
     expect(roundProblems({ ...full, start: "file" })).toHaveProperty("initialModel");
     expect(roundProblems({ ...full, start: "file", initialModel: model })).toEqual({});
   });
@@ -116,13 +116,21 @@ describe("a job that is repeated", () => {
     expect(roundsInWords({ ...full, ...roundsDraft(plain) })).toBe("No held-out rows, all chunks in each round");
     expect({ ...EMPTY, ...roundsDraft(plain) }).toEqual(EMPTY);
   });
+
+  it("starts from where it started, not from where it ended", () => {
+    const trainedOn: Draft = { ...full, ...roundsDraft({ ...job, id: 7, has_initial_model: true }) };
+    expect(requestOf(trainedOn)).toMatchObject({ initial_job_id: 7, initial_round: 0 });
+    expect(roundProblems(trainedOn)).toEqual({});
+  });
 });
 
 describe("the address", () => {
   it("says where training starts, and nonsense in it says nothing", () => {
     expect(startIn(new URLSearchParams("from=7&initial_job_id=7&initial_round=3"))).toEqual({ start: "job", initialJob: "7", initialRound: "3" });
     expect(startIn(new URLSearchParams("initial_job_id=7"))).toEqual({ start: "job", initialJob: "7", initialRound: "" });
+    expect(startIn(new URLSearchParams("initial_job_id=7&initial_round=0"))).toEqual({ start: "job", initialJob: "7", initialRound: "0" });
     expect(startIn(new URLSearchParams("initial_job_id=x&initial_round=3"))).toEqual({});
+    expect(startIn(new URLSearchParams("initial_job_id=0"))).toEqual({});
   });
 });
 

@@ -101,7 +101,7 @@ export function roundProblems(draft: Draft): Errors {
   if (draft.deadline.trim() && !(deadline >= LEAST_DEADLINE_S && deadline <= MOST_DEADLINE_S)) found.deadline = "Minutes, from 0.2 to 10,080";
   if (draft.start === "job") {
     if (!isWhole(draft.initialJob, 1, 2 ** 53)) found.initialJob = "Choose the job whose model this one starts from";
-    if (draft.initialRound.trim() && !isWhole(draft.initialRound, 1, MOST_ROUNDS)) found.initialRound = "A whole number from 1 to 1,000, or nothing for the best round";
+    if (draft.initialRound.trim() && !isWhole(draft.initialRound, 0, MOST_ROUNDS)) found.initialRound = "A whole number from 0 to 1,000, or nothing for the best round";
   }
   if (draft.start === "file" && draft.way === "script" && !draft.initialModel) found.initialModel = "Choose the .pth file to start from";
   return found;
@@ -127,8 +127,8 @@ export function roundsRequest(draft: Draft) {
 
 /** Where training starts by the page's address: `?initial_job_id=7&initial_round=3`. */
 export function startIn(params: URLSearchParams): Partial<RoundsDraft> {
-  const [job, round] = ["initial_job_id", "initial_round"].map((name) => /^[1-9]\d{0,15}$/.exec(params.get(name) ?? "")?.[0] ?? "");
-  return job ? { start: "job", initialJob: job, initialRound: round } : {};
+  const [job, round] = ["initial_job_id", "initial_round"].map((name) => /^\d{1,16}$/.exec(params.get(name) ?? "")?.[0] ?? "");
+  return Number(job) > 0 ? { start: "job", initialJob: job, initialRound: round } : {};
 }
 
 /** The model file that is sent along; a no-code job takes none. */
@@ -150,6 +150,7 @@ export function roundsDraft(job: Body<"JobView">): RoundsDraft & Pick<Draft, "mi
     minUpdates: job.min_updates === job.chunks_per_round ? "" : String(job.min_updates),
     deadline: job.round_deadline_s === null ? "" : String(+(job.round_deadline_s / 60).toFixed(2)),
     backups: job.backups,
+    ...(job.has_initial_model && { start: "job" as const, initialJob: String(job.id), initialRound: "0" }),
   };
 }
 

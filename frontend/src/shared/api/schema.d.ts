@@ -1927,6 +1927,8 @@ export interface components {
             /** Evaluations */
             evaluations: number;
             early_stopping: components["schemas"]["EarlyStopping"] | null;
+            /** Has Initial Model */
+            has_initial_model: boolean;
             /** Best Round */
             best_round: number | null;
             /** Seed */
