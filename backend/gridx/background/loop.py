@@ -86,6 +86,7 @@ class Background:
         """End after the work in hand."""
         self._stop.set()
         self._bell.ring()
+        self._waiter.interrupt()
         for thread in self._threads:
             thread.join()
         self._waiter.close()

@@ -3,12 +3,16 @@
 A wake-up is a hint. Whoever waits looks again after its timeout all the same, so a lost one costs time and never a job.
 """
 
+import selectors
+import socket
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import psycopg
+import structlog
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session
 
@@ -16,6 +20,7 @@ from gridx.core.db import Database
 
 _CHANNEL = "gridx"
 _SQLITE_INTERVAL_S = 0.02
+_log = structlog.get_logger()
 
 
 class Waiter(Protocol):
@@ -23,7 +28,53 @@ class Waiter(Protocol):
         """Block until something was committed since the last call, or until the timeout. Returns whether it was."""
         ...
 
-    def close(self) -> None: ...
+    def interrupt(self) -> None:
+        """End another thread's wait, and let none that comes later last."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection. Nobody may be waiting."""
+        ...
+
+
+class Watcher:
+    """A thread that calls `look`: at first, after every commit of anybody's, and every so often all the same, until it is closed.
+
+    `look` returns whether there may be more: then it is called again at once. No error ends the watching: the database may be away for
+    a while. `pause_s` lies between two looks, so that many commits in a row are looked at together.
+    """
+
+    def __init__(self, database: Database, look: Callable[[], bool], *, name: str, every_s: float, pause_s: float = 0.0) -> None:
+        self._database, self._look, self._name = database, look, name
+        self._every_s, self._pause_s = every_s, pause_s
+        self._stop = threading.Event()
+        self._waiter: Waiter | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if it has not begun yet. Not to be called by two threads at once."""
+        if self._thread is None:
+            self._waiter = open_waiter(self._database)
+            self._thread = threading.Thread(target=self._watch, args=(self._waiter,), name=self._name, daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End after the look in hand."""
+        self._stop.set()
+        if self._waiter is not None and self._thread is not None:
+            self._waiter.interrupt()
+            self._thread.join()
+
+    def _watch(self, waiter: Waiter) -> None:
+        while not self._stop.is_set():
+            try:
+                if not self._look():
+                    waiter.wait(self._every_s)
+            except Exception:
+                _log.warning("cannot look", watcher=self._name, exc_info=True)
+                self._stop.wait(self._every_s)
+            self._stop.wait(self._pause_s)
+        waiter.close()
 
 
 def notify(session: Session) -> None:
@@ -53,8 +104,11 @@ class _SqliteWaiter:
             if left <= 0 or self._closed.wait(min(_SQLITE_INTERVAL_S, left)):
                 return False
 
-    def close(self) -> None:
+    def interrupt(self) -> None:
         self._closed.set()
+
+    def close(self) -> None:
+        self._connection.close()
 
     def _version(self) -> int:
         return self._connection.execute("PRAGMA data_version").fetchone()[0]
@@ -64,28 +118,44 @@ class _PostgresqlWaiter:
     def __init__(self, database: Database) -> None:
         self._url = make_url(database.url).set(drivername="postgresql").render_as_string(hide_password=False)
         self._connection: psycopg.Connection | None = None
-        self._closed = threading.Event()
+        self._interrupted, self._interrupt = socket.socketpair()
 
     def wait(self, timeout_s: float) -> bool:
         try:
             connection = self._connected()
-            is_woken = bool(list(connection.notifies(timeout=timeout_s, stop_after=1)))
-            if is_woken:
-                list(connection.notifies(timeout=0))  # one look sees what all that came are about
-            return is_woken
+            if _was_told(connection):
+                return True
+            self._sleep(timeout_s, connection.fileno())
+            return _was_told(connection)
         except psycopg.Error:
             # The server is away. Waiting out the timeout keeps the caller from spinning; it looks again itself.
             self._connection = None
-            self._closed.wait(min(timeout_s, 1.0))
+            self._sleep(min(timeout_s, 1.0))
             return True
 
+    def interrupt(self) -> None:
+        self._interrupt.send(b"x")
+
     def close(self) -> None:
-        self._closed.set()
+        self._interrupt.close()
+        self._interrupted.close()
         if self._connection is not None:
             self._connection.close()
+
+    def _sleep(self, timeout_s: float, *files: int) -> None:
+        """Until one of the files can be read, an interruption, or the timeout."""
+        with selectors.DefaultSelector() as selector:
+            for file in (*files, self._interrupted):
+                selector.register(file, selectors.EVENT_READ)
+            selector.select(timeout_s)
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
             self._connection.execute(f"LISTEN {_CHANNEL}")
         return self._connection
+
+
+def _was_told(connection: psycopg.Connection) -> bool:
+    """Whether any notification has come; all that have are seen."""
+    return bool(list(connection.notifies(timeout=0)))

@@ -5,18 +5,14 @@ Nobody polls, and a thousand waiting agents do not race for one row.
 """
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable
 
-import structlog
-
 from gridx.core.db import Database
-from gridx.core.wakeup import open_waiter
+from gridx.core.wakeup import Watcher
 
 _LOOK_AGAIN_S = 1.0
 """Wake-ups are hints, and a subtask may become due by the clock alone."""
-_log = structlog.get_logger()
 
 
 class Ticket:
@@ -41,22 +37,18 @@ class Board:
     """The line of waiting agents in one server process. All methods but `close` belong to the event loop's thread."""
 
     def __init__(self, database: Database, count_due: Callable[[], int]) -> None:
-        self._database = database
         self._count_due = count_due
         self._line: deque[Ticket] = deque()
-        self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._watcher = Watcher(database, self._look, name="work-board", every_s=_LOOK_AGAIN_S)
         self._dismissed = False
 
     def join(self) -> Ticket:
         """Take a place at the end of the line."""
-        if self._thread is None:
-            self._loop = asyncio.get_running_loop()
-            self._thread = threading.Thread(target=self._watch, name="work-board", daemon=True)
-            self._thread.start()
+        self._loop = asyncio.get_running_loop()
         ticket = Ticket()
         self._line.append(ticket)
+        self._watcher.start()
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
@@ -84,20 +76,10 @@ class Board:
             self._loop.call_soon_threadsafe(lambda: self.call(len(self._line)))
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._watcher.close()
 
-    def _watch(self) -> None:
-        waiter = open_waiter(self._database)
-        while not self._stop.is_set():
-            try:
-                waiter.wait(_LOOK_AGAIN_S)
-                due = self._count_due() if self._line else 0
-            except Exception:
-                _log.warning("cannot look for work", exc_info=True)
-                self._stop.wait(_LOOK_AGAIN_S)
-                continue
-            if due and self._loop is not None and not self._stop.is_set():
-                self._loop.call_soon_threadsafe(self.call, due)
-        waiter.close()
+    def _look(self) -> bool:
+        due = self._count_due() if self._line else 0
+        if due and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.call, due)
+        return False

@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from gridx.agents import service as agents
 from gridx.agents.service import AgentActor
 from gridx.core.db import Database
-from gridx.core.wakeup import open_waiter
+from gridx.core.wakeup import Watcher
 from gridx.jobs.claims import Claim
 from gridx.jobs.dealing import Dealt, Waiting
 
@@ -26,7 +24,6 @@ _PAUSE_S = 0.01
 _CHECK_TOKENS_S = 0.25
 _ASK_AGAIN_S = 1.0
 """Who asked in vain is not told to ask again before."""
-_log = structlog.get_logger()
 
 
 @dataclass(eq=False)
@@ -57,8 +54,7 @@ class Line:
         self._deal = deal
         self._tickets: dict[Ticket, None] = {}
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._watcher = Watcher(database, self._look, name="line", every_s=_LOOK_AGAIN_S, pause_s=_PAUSE_S)
         self._dismissed = False
         self._checked_at = 0.0
 
@@ -67,9 +63,8 @@ class Line:
         ticket = Ticket(agent, frozenset(warm_job_ids), loop=asyncio.get_running_loop(), asked_at=asked_at)
         with self._lock:
             self._tickets[ticket] = None
-            if self._thread is None and not self._dismissed:
-                self._thread = threading.Thread(target=self._watch, name="line", daemon=True)
-                self._thread.start()
+            if not self._dismissed:
+                self._watcher.start()
         if self._dismissed:
             ticket.call()
         return ticket
@@ -94,24 +89,7 @@ class Line:
             ticket.call()
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _watch(self) -> None:
-        waiter = open_waiter(self._database)
-        is_more = False
-        while not self._stop.is_set():
-            try:
-                if not is_more:
-                    waiter.wait(_LOOK_AGAIN_S)
-                is_more = self._look()
-            except Exception:
-                is_more = False
-                _log.warning("cannot look for work", exc_info=True)
-                self._stop.wait(_LOOK_AGAIN_S)
-            self._stop.wait(_PAUSE_S)
-        waiter.close()
+        self._watcher.close()
 
     def _look(self) -> bool:
         """Deal what is there to the line. Returns whether there may be more."""

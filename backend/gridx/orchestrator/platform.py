@@ -6,7 +6,7 @@ to end; ranks exchange gradients among themselves.
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeVar
 
 import structlog
@@ -22,7 +22,7 @@ from gridx.core.db import Database
 from gridx.core.errors import NotAuthenticated
 from gridx.core.lease import LeaseLost
 from gridx.core.settings import Settings
-from gridx.core.wakeup import open_waiter
+from gridx.core.wakeup import Watcher
 from gridx.jobs import forming, members
 from gridx.jobs.gang_models import LIVE, Gang, Member, OrchestratorState
 from gridx.jobs.gang_view import rank_state
@@ -158,15 +158,14 @@ class Former:
     def __init__(self, database: Database, settings: Settings, clock: Clock, *, port: int, is_secure: bool) -> None:
         self._database, self._settings, self._clock = database, settings, clock
         self._port, self._is_secure = port, is_secure
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="former", daemon=True)
+        self._signed_at: datetime | None = None
+        self._watcher = Watcher(database, self._look, name="former", every_s=_LOOK_AGAIN_S)
 
     def start(self) -> None:
-        self._thread.start()
+        self._watcher.start()
 
     def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
+        self._watcher.close()
 
     def step(self) -> bool:
         """One look. Whether a gang was formed or ended."""
@@ -186,22 +185,12 @@ class Former:
             _log.info("gang formed", gang=formed.id, job=formed.job_id, number=formed.number)
         return formed is not None or ended > 0
 
-    def _run(self) -> None:
-        waiter = open_waiter(self._database)
-        signed_at = self._clock.now() - timedelta(seconds=_SIGN_S)
-        while not self._stop.is_set():
-            try:
-                now = self._clock.now()
-                if (now - signed_at).total_seconds() >= _SIGN_S:
-                    sign(self._database, now, self._port, is_secure=self._is_secure)
-                    signed_at = now
-                while not self._stop.is_set() and self.step():
-                    pass
-                waiter.wait(_LOOK_AGAIN_S)
-            except Exception:
-                _log.error("gangs not looked after", exc_info=True)
-                self._stop.wait(_LOOK_AGAIN_S)
-        waiter.close()
+    def _look(self) -> bool:
+        now = self._clock.now()
+        if self._signed_at is None or (now - self._signed_at).total_seconds() >= _SIGN_S:
+            sign(self._database, now, self._port, is_secure=self._is_secure)
+            self._signed_at = now
+        return self.step()
 
 
 class DatabaseView:

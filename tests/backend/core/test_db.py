@@ -1,6 +1,8 @@
 """Sessions on both databases: commit, roll back, never lose a race, and times that stay aware."""
 
+import queue
 import threading
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -10,7 +12,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from gridx.accounts.models import Invite, LoginFailure
 from gridx.core.db import Database
 from gridx.core.errors import Unavailable
-from gridx.core.wakeup import notify, open_waiter
+from gridx.core.wakeup import Watcher, notify, open_waiter
 from tests.backend.racing import in_threads
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
@@ -108,3 +110,45 @@ class TestWakeup:
         waiter = open_waiter(database)
         assert waiter.wait(0.02) is False
         waiter.close()
+
+    def test_a_wait_ends_when_it_is_interrupted(self, database: Database) -> None:
+        waiter = open_waiter(database)
+        begun = threading.Timer(0.05, waiter.interrupt)
+        begun.start()
+        assert waiter.wait(20) is False
+        begun.join()
+        assert waiter.wait(20) is False, "no later one lasts"
+        waiter.close()
+
+
+class TestWatcher:
+    def test_looks_at_first_and_after_each_commit_and_ends_at_once(self, database: Database) -> None:
+        looks: queue.Queue[None] = queue.Queue()
+        watcher = Watcher(database, lambda: bool(looks.put(None)), name="test", every_s=600)
+        watcher.start()
+        looks.get(timeout=20)
+        for key in "ab":
+            with database.write() as session:
+                session.add(LoginFailure(key=key, count=0, expires_at=NOW))
+                notify(session)
+            looks.get(timeout=20)
+        began = time.monotonic()
+        watcher.close()
+        assert time.monotonic() - began < 20
+
+    def test_looks_on_while_there_is_more_and_after_an_error(self, database: Database) -> None:
+        answers = iter([True, True, RuntimeError("the database is away"), False])
+        done = threading.Event()
+
+        def look() -> bool:
+            answer = next(answers)
+            if isinstance(answer, RuntimeError):
+                raise answer
+            if not answer:
+                done.set()
+            return answer
+
+        watcher = Watcher(database, look, name="test", every_s=0.01)
+        watcher.start()
+        assert done.wait(20)
+        watcher.close()
