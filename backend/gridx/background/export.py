@@ -4,8 +4,6 @@ import hashlib
 from pathlib import Path
 
 import structlog
-import torch
-from safetensors.torch import save_file
 from sqlalchemy import select
 
 from gridx.background.work import MAX_WORK_FAILURES, WORK_LEASE_S, Work, run_leased
@@ -33,6 +31,9 @@ def export_next(work: Work) -> bool:
 
 def write_safetensors(source: Path, target: Path, metadata: dict[str, str]) -> None:
     """A state_dict that we wrote ourselves, tensor by tensor in the other format. Needs the model's size in memory."""
+    import torch  # in the executor's process, which has it: the background itself does without its seconds and 200 MB
+    from safetensors.torch import save_file
+
     state = torch.load(source, map_location="cpu", weights_only=True)
     # Two names may share one tensor, which safetensors refuses.
     save_file({name: tensor.clone().contiguous() for name, tensor in state.items()}, target, metadata)
