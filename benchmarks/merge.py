@@ -16,15 +16,21 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gridx.aggregation.canonical import CanonicalWriter, plan
+from gridx.aggregation.canonical import CanonicalWriter, plan, read_layout
 from gridx.aggregation.merge import merge
+from gridx.aggregation.precision import tree_sum
+from gridx.aggregation.sources import Segment
 from gridx.aggregation.summary import TensorSpec
+from gridx.aggregation.walk import Workspace, in_order
 
 FLOWER = Path(__file__).resolve().parent.parent / "var" / "peers" / "flower" / "bin" / "python"
 OURS = """
@@ -96,6 +102,7 @@ def main() -> None:
         whole = best(lambda: [path.read_bytes() for path in used], args.repeat)
         warm = best(lambda: merge([(path, 100 + i) for i, path in enumerate(used)], None, folder / "out.pth"), args.repeat)
         equal = best(lambda: merge([(path, 100) for path in used], None, folder / "out.pth"), args.repeat)
+        in_memory = best_in_memory([load(path) for path in used], args.repeat)
         ours = min(fresh(sys.executable, OURS, folder / "ours.pth", used) for _ in range(args.repeat))
         code = PEER.replace("AGGREGATE", FLOWERS_OWN if args.flower else WRITTEN_DOWN)
         peer = min(fresh(args.flower or sys.executable, code, folder / "peer.pth", used) for _ in range(args.repeat))
@@ -108,6 +115,7 @@ def main() -> None:
         row("ours, its work alone", ours.work, size, read, peer.work)
         row("ours, warm process: files to a written model", warm, size, read, peer.in_memory)
         row("ours, warm process, all rows equal", equal, size, read, peer.in_memory)
+        row("ours, arrays in memory, nothing written", in_memory, size, read, peer.in_memory)
         row(f"peer: {who}, a fresh process", peer.process, size, read, None)
         row(f"peer: {who}, its work alone", peer.work, size, read, None)
         row(f"peer: {who}, arrays in memory, nothing written", peer.in_memory, size, read, None)
@@ -133,6 +141,37 @@ def make_updates(folder: Path, count: int, size: int) -> list[Path]:
                 writer.write(index, random.standard_normal(side, dtype=np.float32).data)
             writer.close()
     return updates
+
+
+def load(path: Path) -> list[NDArray[np.float32]]:
+    data = np.fromfile(path, np.uint8)
+    with path.open("rb") as file:
+        layout = read_layout(file.fileno())
+    places = zip(layout.specs, layout.offsets, strict=True)
+    return [data[offset : offset + 4 * spec.numel].view(np.float32) for spec, offset in places]
+
+
+def best_in_memory(updates: list[list[NDArray[np.float32]]], repeat: int) -> float:
+    return best(lambda: mean_in_memory(updates), repeat)
+
+
+def mean_in_memory(updates: list[list[NDArray[np.float32]]]) -> list[NDArray[np.float32]]:
+    """What `merge` does to the numbers themselves, in the same windows, threads and order: their mean, weighted by rows, in float64."""
+    specs = [TensorSpec(f"layer{number}", "float32", layer.shape) for number, layer in enumerate(updates[0])]
+    rows = np.arange(100, 100 + len(updates), dtype=np.float64)
+    means = [np.empty_like(layer) for layer in updates[0]]
+
+    def work(window: list[Segment], space: Workspace) -> None:
+        for segment in window:
+            place = slice(segment.start, segment.start + segment.count)
+            mean = space.mean[: segment.count]
+            values = cast("NDArray[np.float32]", [layers[segment.tensor][place] for layers in updates])  # only ever indexed by row
+            tree_sum(values, rows, mean, space.scratch[: segment.count])
+            np.divide(mean, rows.sum(), out=means[segment.tensor][place], casting="same_kind")
+
+    with ExitStack() as stack:
+        deque(in_order(specs, len(updates), stack, work), maxlen=0)
+    return means
 
 
 def read_all(paths: list[Path]) -> None:

@@ -68,12 +68,12 @@ def tree_sum(values: Vector | NDArray[np.float32], weights: Vector | None, out: 
 
 def _term(row: Vector | NDArray[np.float32], weights: Vector | None, number: int, target: Vector) -> Vector:
     """Float64, whatever the row is."""
-    if weights is not None:
-        return np.multiply(row, weights[number], out=target)
     if row.dtype == np.float64:
-        return cast("Vector", row)
-    np.copyto(target, row)
-    return target
+        wide = cast("Vector", row)
+    else:
+        np.copyto(target, row)  # by itself: a ufunc that widens on the way does it in small pieces, and takes longer
+        wide = target
+    return wide if weights is None else np.multiply(wide, weights[number], out=target)
 
 
 def _tree(term: Callable[[int, Vector], Vector], count: int, out: Vector, scratch: Vector) -> None:
