@@ -208,9 +208,10 @@ def hand_over(folder: str, name: str, most: int) -> None:
             answer({"event": "file", "problem": "irregular"})
             return
         answer({"event": "file", "size": status.st_size})
-        left = status.st_size if status.st_size <= most else 0
-        while left and (sent := os.sendfile(1, source, None, left)):
-            left -= sent
+        size = status.st_size if status.st_size <= most else 0
+        sent = 0
+        while sent < size and (count := os.sendfile(1, source, sent, size - sent)):
+            sent += count
     finally:
         os.close(source)
 
