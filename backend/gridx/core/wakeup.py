@@ -59,11 +59,13 @@ class Watcher:
             self._thread.start()
 
     def close(self) -> None:
-        """End after the look in hand."""
+        """End after the look in hand. Closing again changes nothing."""
         self._stop.set()
-        if self._waiter is not None and self._thread is not None:
-            self._waiter.interrupt()
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and self._thread is not None:
+            waiter.interrupt()
             self._thread.join()
+            waiter.close()
 
     def _watch(self, waiter: Waiter) -> None:
         while not self._stop.is_set():
@@ -74,7 +76,6 @@ class Watcher:
                 _log.warning("cannot look", watcher=self._name, exc_info=True)
                 self._stop.wait(self._every_s)
             self._stop.wait(self._pause_s)
-        waiter.close()
 
 
 def notify(session: Session) -> None:

@@ -135,6 +135,7 @@ class TestWatcher:
         began = time.monotonic()
         watcher.close()
         assert time.monotonic() - began < 20
+        watcher.close()  # again: an application may be taken down more than once
 
     def test_looks_on_while_there_is_more_and_after_an_error(self, database: Database) -> None:
         answers = iter([True, True, RuntimeError("the database is away"), False])

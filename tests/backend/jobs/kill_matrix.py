@@ -112,12 +112,9 @@ class KillMatrix:
 
     kind: databases.Kind
 
-    @pytest.fixture
-    def troupe(self, tmp_path: Path) -> Iterator[list[Lives]]:
-        made: list[Lives] = []
-        for number in range(_AT_ONCE):
-            (tmp_path / str(number)).mkdir()
-            made.append(Lives(self.kind, tmp_path / str(number)))
+    @pytest.fixture(scope="class")
+    def troupe(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Lives]]:
+        made = [Lives(self.kind, tmp_path_factory.mktemp("lives")) for _ in range(_AT_ONCE)]
         yield made
         for lives in made:
             lives.close()
