@@ -44,7 +44,7 @@ from tests.support import databases
 
 _IS_LONG = os.environ.get("GRIDX_HYPOTHESIS") == "long"
 SEQUENCES = 1000 if _IS_LONG else 100
-STEPS = 15 if _IS_LONG else 10
+STEPS = 15 if _IS_LONG else 12
 MOST_JOBS = 2
 SEQUENCES_PER_DATABASE = 10
 WELCOME = 100
