@@ -150,6 +150,8 @@ class Counting:
 
     def trains(self, gang: int) -> None:
         until(lambda: self.gang() == gang and self.step() > 0, 150, f"gang {gang} trains: {self.buyer.job(self.job_id).get('waiting_for')}")
+        # Log lines come up to a second after the steps; an agent killed before would take its rank's first line with it.
+        until(lambda: len(self.starts()) == gang, 30, f"rank 0 of gang {gang} says where it starts")
 
     def kill_agent_of(self, rank: int) -> AgentProcess:
         subtask = next(each for each in self.buyer.job(self.job_id)["subtasks"] if each["chunk"] == rank)
