@@ -1,16 +1,18 @@
 """Containers that stay: the next script finds them warm, and nothing of the last one."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
 
 import docker
 import pytest
+from docker.errors import APIError
 
 from gridx_worker.sandbox.base import StopSwitch
 from gridx_worker.sandbox.container import LABEL, find_differences
 from gridx_worker.sandbox.docker import DockerSandbox
-from gridx_worker.sandbox.launch import Launcher
+from gridx_worker.sandbox.launch import Launcher, LauncherEnded
 from tests.worker.sandbox.conftest import Bench
 
 MINIMAL = "open('model.pth', 'wb').write(b'x')\n"
@@ -74,13 +76,23 @@ class TestContainer:
         assert time.monotonic() - ready < 60
         assert docker_bench.text.count("FOUND []") == 2
 
+    def test_a_new_one_has_in_memory_what_the_script_names(self, docker_bench: Bench) -> None:
+        loaded = "import sys\nprint('LOADED', *sorted({'numpy', 'pandas', 'torch', 'torch._dynamo'} & set(sys.modules)))\n"
+        pytorch = "numpy torch torch._dynamo"
+        wanted = {"": "numpy", "# torch\n": pytorch, "# gridx_task\n": pytorch, "# pandas\n": "numpy pandas"}
+        for number, (words, names) in enumerate(wanted.items()):
+            script = words + loaded.replace("pandas", "pan' 'das").replace("torch", "tor' 'ch") + MINIMAL
+            docker_bench.run(script, job_id=100 + number)
+            assert docker_bench.text.rpartition("LOADED ")[2].splitlines()[0] == names, words
+
     def test_a_container_that_ended_meanwhile_is_not_used_again(self, docker_bench: Bench, docker_sandbox: DockerSandbox) -> None:
         docker_bench.run(LOOK)
         client = docker.from_env(timeout=60)
-        for each in client.containers.list(filters={"label": LABEL}):
+        for each in client.containers.list(filters={"label": LABEL}, ignore_removed=True):
             if each.labels[f"{LABEL}.owner"] == docker_sandbox.owner:
-                each.kill()
-                each.wait()
+                with contextlib.suppress(APIError):  # of an earlier test, and just being removed
+                    each.kill()
+                    each.wait()
         assert docker_bench.run(LOOK).kind is None, docker_bench.text
 
     def test_no_signal_of_a_script_ends_the_launcher(self, docker_bench: Bench) -> None:
@@ -116,6 +128,18 @@ class TestLauncherProtocol:
         for block in (b"one\x00", b"ab", b"x\x00a", b"\x00\x00abc\nnobody's"):
             launcher.on_output(block)
         assert b"".join(seen) == b"one\x00abx\x00a\x00"
+
+    def test_a_launcher_that_ends_while_it_hands_a_file_over_is_noticed_at_once(self) -> None:
+        launcher = Launcher(lambda data: None)
+        launcher.on_answers(b'{"event": "file", "size": 10}\n')
+        begun = time.monotonic()
+        with launcher.taking("/work", "model.pth", 100) as (size, read):
+            launcher.on_output(b"half")
+            launcher.on_end()
+            assert (size, read(100)) == (10, b"half")
+            with pytest.raises(LauncherEnded):
+                read(100)
+        assert time.monotonic() - begun < 10
 
     def test_scripts_share_nothing_in_the_process_sandbox_either(self, process_bench: Bench) -> None:
         process_bench.run("import sys, os, random\nsys.modules['marked'] = 1\nos.environ['MARKED'] = '1'\n" + MINIMAL)

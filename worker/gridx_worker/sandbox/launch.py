@@ -54,9 +54,16 @@ class Parcel:
     def read(self) -> bytes:
         """The next bytes. Raises LauncherEnded."""
         try:
-            return self._blocks.get(timeout=TAKE_S)
+            block = self._blocks.get(timeout=TAKE_S)
         except queue.Empty:
             raise LauncherEnded(f"the launcher sent nothing for {TAKE_S:.0f} s") from None
+        if not block:
+            raise LauncherEnded("the launcher ended before the whole file had come")
+        return block
+
+    def end(self) -> None:
+        """Nothing comes after what was put."""
+        self.put(b"")
 
     def drop(self) -> None:
         """Nobody reads on: what comes is let go."""
@@ -190,6 +197,8 @@ class Launcher:
         """Nothing will come any more."""
         self._output_ended.set()
         self._answers.put(None)
+        if (parcel := self._parcel) is not None:
+            parcel.end()
 
     def _order(self, order: dict[str, Any]) -> None:
         try:
