@@ -56,13 +56,14 @@ def serve(
     _require_free(host, port)
     make_store(settings)  # a store that cannot be made is said once, here
     upgrade(settings.sqlalchemy_url)
-    api = [sys.executable, "-m", "gridx.serve_api", "--host", host, "--port", str(port)]
+    python = [sys.executable, "-m", "gridx.start"]
+    api = [*python, "gridx.serve_api", "--host", host, "--port", str(port)]
     children = [Child("api", [*api, "--reload"] if reload else api)]
     if background:
-        children.append(Child("background", [sys.executable, "-m", "gridx.background"]))
+        children.append(Child("background", [*python, "gridx.background"]))
         if settings.orchestrator_port:
             _ = settings.orchestrator_tls  # files that are missing are said once, here
-            children.append(Child("orchestrator", [sys.executable, "-m", "gridx.orchestrator", "--host", host]))
+            children.append(Child("orchestrator", [*python, "gridx.orchestrator", "--host", host]))
     raise typer.Exit(supervise(children))
 
 
