@@ -1,6 +1,6 @@
 """Starts a command without looking for garbage: `gridx ...`, and `python -m gridx.start gridx.background ...` for a process of its own.
 
-Importing leaves next to no garbage, and CPython's collector, which looks again at every few hundred new objects, is up to a third of a start.
+Importing leaves next to no garbage, and CPython's collector, which looks again at every few hundred new objects, is a third of a start.
 """
 
 import gc
