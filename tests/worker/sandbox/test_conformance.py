@@ -106,13 +106,15 @@ class TestEnds:
 
     def test_it_ends_as_python_does(self, bench: Bench) -> None:
         script = """
-import atexit, threading
+import atexit, threading, weakref
+import torch
 class Told:
     def __del__(self):
         open("model.pth", "ab").write(b"deleted ")
 told = Told()
 told.itself = told
 atexit.register(lambda: open("model.pth", "ab").write(b"at exit "))
+weakref.finalize(told, lambda: open("model.pth", "ab").write(b"finalized "))
 first, begun = threading.Event(), threading.Event()
 def later():
     begun.set()
@@ -124,7 +126,7 @@ print("the end", end="")
 first.set()
 """
         assert bench.run(script).kind is None
-        assert bench.result == b"joined at exit deleted "
+        assert bench.result == b"joined at exit finalized deleted "
         assert bench.text.endswith("the end")
 
     def test_files_left_open_are_whole(self, bench: Bench) -> None:
