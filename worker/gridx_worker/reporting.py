@@ -20,10 +20,12 @@ POINTS = 500
 WAITING_POINTS = 20_000
 LAST_SEQ = 1_000_000
 RECENT_CHARACTERS = 8192
+LAST_CALL_S = 35.0
+"""A call that was begun just before the deadline may take so much longer."""
 
 
 class Reporter:
-    """Takes a script's output (any thread) and streams it to the server until finish().
+    """Takes a script's output (any thread) and streams it to the server until close().
 
     What the server cannot take now is kept, within bounds, and sent later; nothing here ever ends or slows the training.
     """
@@ -62,14 +64,17 @@ class Reporter:
         with self._lock:
             self._splitter.feed(data)
 
-    def finish(self, *, patience_s: float) -> None:
-        """Sends what is left, for at most that long."""
+    def close(self, *, patience_s: float) -> None:
+        """Nothing more comes. What is left goes on being sent, for at most that long; `wait` tells when."""
         with self._lock:
             self._splitter.close()
             self._log.close()
         self._deadline = min(self._deadline, time.monotonic() + patience_s)
         self._done.set()
-        self._thread.join(timeout=patience_s + 35)
+
+    def wait(self) -> None:
+        """After `close`: until everything is sent, or given up."""
+        self._thread.join(timeout=max(self._deadline - time.monotonic(), 0.0) + LAST_CALL_S)
 
     def recent(self, count: int) -> str:
         """The script's last lines of output, at most `count` characters."""

@@ -136,32 +136,40 @@ class Runner:
         return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
     def _train(self, task: TaskReply, current: Current, work: Work, mark: str) -> tuple[Outcome, Reporter]:
+        """Runs the script. When that went well, the reporter's last batch is still on its way: `wait` for it before the attempt ends."""
         self._enter(current, "STARTING")
         reporter = self.make_reporter(
             self._client, current, mark=mark, log_bytes=task.limits.log_bytes, epochs=_epochs(task), deadline=work.deadline,
             on_started=lambda: self._note(current, "TRAINING"),
         )  # fmt: skip
+        went_well = False
         try:
             outcome = self._sandbox.run(work, on_output=reporter.feed, stop=current.stop)
             for note in outcome.notes:
                 reporter.feed(f"{note}\n".encode())
             if outcome.kind is None and not outcome.stopped:
                 self._enter(current, "UPLOADING")
+                went_well = True
             return outcome, reporter
         finally:
-            reporter.finish(patience_s=SHUTDOWN_PATIENCE_S if current.stop.reason else 30.0)
+            reporter.close(patience_s=SHUTDOWN_PATIENCE_S if current.stop.reason else 30.0)
+            if not went_well:
+                reporter.wait()
 
     def _deliver(self, current: Current, work: Work, outcome: Outcome, reporter: Reporter, deadline: float) -> str:
         """Uploads and completes, again and again until it succeeds, the lease is lost or the deadline comes."""
-        metrics = final_metrics(work, reporter)
-        for file in outcome.outputs:
-            announced = OutputUrlRequest(
-                task_id=current.task_id, lease_token=current.lease_token, name=file.name, size=file.size, sha256=file.sha256
-            )
-            self._client.upload(announced, file.path, until=deadline, check=current.stop.check)
-        if work.output_name != OUTPUT_NAMES["evaluate"]:  # an evaluation's numbers travel in the report
-            place = UploadUrlRequest(task_id=current.task_id, lease_token=current.lease_token, size=outcome.size)
-            self._client.upload(place, work.output, until=deadline, check=current.stop.check)
+        try:
+            metrics = final_metrics(work, reporter)
+            for file in outcome.outputs:
+                announced = OutputUrlRequest(
+                    task_id=current.task_id, lease_token=current.lease_token, name=file.name, size=file.size, sha256=file.sha256
+                )
+                self._client.upload(announced, file.path, until=deadline, check=current.stop.check)
+            if work.output_name != OUTPUT_NAMES["evaluate"]:  # an evaluation's numbers travel in the report
+                place = UploadUrlRequest(task_id=current.task_id, lease_token=current.lease_token, size=outcome.size)
+                self._client.upload(place, work.output, until=deadline, check=current.stop.check)
+        finally:
+            reporter.wait()
         request = CompleteRequest(
             task_id=current.task_id,
             lease_token=current.lease_token,

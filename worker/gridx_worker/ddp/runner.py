@@ -146,6 +146,7 @@ class RankRunner(Runner):
                 raise Failure(outcome.kind, explain(outcome, reporter), outcome.exit_code)
             if place.rank == 0:
                 return self._deliver(current, work, outcome, reporter, work.deadline)
+            reporter.wait()
             accuracy = reporter.last.accuracy if reporter.last else None
             never = threading.Event()  # the outcome is reported even while shutting down
             rendezvous.leave(train_s=outcome.seconds, progress=progress, accuracy=accuracy, until=work.deadline, stop=never)
