@@ -60,10 +60,10 @@ def serve(
     api = [*python, "gridx.serve_api", "--host", host, "--port", str(port)]
     children = [Child("api", [*api, "--reload"] if reload else api)]
     if background:
-        children.append(Child("background", [*python, "gridx.background"]))
+        children.append(Child("background", [*python, "gridx.background.__main__"]))
         if settings.orchestrator_port:
             _ = settings.orchestrator_tls  # files that are missing are said once, here
-            children.append(Child("orchestrator", [*python, "gridx.orchestrator", "--host", host]))
+            children.append(Child("orchestrator", [*python, "gridx.orchestrator.__main__", "--host", host]))
     raise typer.Exit(supervise(children))
 
 

@@ -1,4 +1,4 @@
-"""Starts a command without looking for garbage: `gridx ...`, and `python -m gridx.start gridx.background ...` for a process of its own.
+"""Starts a command without looking for garbage: `gridx ...`, and `python -m gridx.start gridx.serve_api ...` for a process of its own.
 
 Importing leaves next to no garbage, and CPython's collector, which looks again at every few hundred new objects, is a third of a start.
 """
@@ -6,7 +6,6 @@ Importing leaves next to no garbage, and CPython's collector, which looks again 
 import gc
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 
 
 def main() -> None:
@@ -15,10 +14,7 @@ def main() -> None:
 
 
 def _run(name: str) -> None:
-    """Calls main() of this module, or of this package's __main__."""
-    spec = find_spec(name)
-    if spec is not None and spec.submodule_search_locations is not None:
-        name = f"{name}.__main__"
+    """Calls main() of this module."""
     gc.disable()
     start = import_module(name).main
     gc.freeze()

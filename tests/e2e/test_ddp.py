@@ -175,10 +175,10 @@ class TestKill:
         playing.trains(1)
         until(playing.checkpoint, 60, "a checkpoint is kept")
 
-        first, before = platform.child("gridx.orchestrator"), playing.step()
+        first, before = platform.child("gridx.orchestrator.__main__"), playing.step()
         first.kill()
         until(lambda: playing.step() > before + 5, 60, "training goes on without the orchestrator")
-        until(lambda: platform.child("gridx.orchestrator").pid != first.pid, 60, "it is started anew")
+        until(lambda: platform.child("gridx.orchestrator.__main__").pid != first.pid, 60, "it is started anew")
         assert playing.gang() == 1
 
         lost = playing.kill_agent_of(1)

@@ -83,11 +83,11 @@ class TestKill:
 
     def test_the_background_process(self, platform_on_each: Platform, scene: Callable[[Platform], Scene]) -> None:
         playing = scene(platform_on_each)
-        first = platform_on_each.child("gridx.background")
+        first = platform_on_each.child("gridx.background.__main__")
         first.kill()
         playing.go()
         playing.ends_well()
-        assert platform_on_each.child("gridx.background").pid != first.pid
+        assert platform_on_each.child("gridx.background.__main__").pid != first.pid
 
     def test_the_web_process(self, platform: Platform, scene: Callable[[Platform], Scene]) -> None:
         playing = scene(platform)

@@ -20,8 +20,9 @@ POINTS = 500
 WAITING_POINTS = 20_000
 LAST_SEQ = 1_000_000
 RECENT_CHARACTERS = 8192
-LAST_CALL_S = 35.0
-"""A call that was begun just before the deadline may take so much longer."""
+SHUTDOWN_PATIENCE_S = 10.0
+LAST_CALL_S = 15.0
+"""So long is a call waited for that was begun before the deadline: less than the server takes an attempt's end after it."""
 
 
 class Reporter:
@@ -56,6 +57,7 @@ class Reporter:
         self._unsent = ""
         self._refused: set[str] = set()
         self._done = threading.Event()
+        self._sent = threading.Event()
         self._splitter = OutputSplitter(mark, on_text=self._text, on_event=self._event)
         self._thread = threading.Thread(target=self._loop, name="reporting", daemon=True)
         self._thread.start()
@@ -65,7 +67,7 @@ class Reporter:
             self._splitter.feed(data)
 
     def close(self, *, patience_s: float) -> None:
-        """Nothing more comes. What is left goes on being sent, for at most that long; `wait` tells when."""
+        """Nothing more comes. What is left goes on being sent, for at most that long; `wait` waits for it."""
         with self._lock:
             self._splitter.close()
             self._log.close()
@@ -73,8 +75,13 @@ class Reporter:
         self._done.set()
 
     def wait(self) -> None:
-        """After `close`: until everything is sent, or given up."""
-        self._thread.join(timeout=max(self._deadline - time.monotonic(), 0.0) + LAST_CALL_S)
+        """After `close`: until everything is sent, or its time is over, which an order to stop shortens."""
+        stop = self._current.stop
+        stop.on_throw(self._sent.set)
+        self._sent.wait(max(self._deadline - time.monotonic(), 0.0) + LAST_CALL_S)
+        if stop.reason:
+            self._deadline = min(self._deadline, time.monotonic() + SHUTDOWN_PATIENCE_S)
+            self._thread.join(timeout=SHUTDOWN_PATIENCE_S)
 
     def recent(self, count: int) -> str:
         """The script's last lines of output, at most `count` characters."""
@@ -103,9 +110,12 @@ class Reporter:
                 pass
 
     def _loop(self) -> None:
-        while not self._done.wait(self._batch_s):
+        try:
+            while not self._done.wait(self._batch_s):
+                self._send()
             self._send()
-        self._send()
+        finally:
+            self._sent.set()
 
     def _send(self) -> None:
         """Everything that waits. Tries go on for a few seconds; what failed waits for the next batch."""

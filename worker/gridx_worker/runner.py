@@ -13,7 +13,7 @@ from gridx_protocol.messages import CompleteRequest, FailRequest, FailureKind, O
 from gridx_worker.client import CallFailed, Client, LeaseLost, TooLarge
 from gridx_worker.files import LARGEST_INPUT, Cache, Fetch, NoSpace, require_space
 from gridx_worker.heartbeat import Current
-from gridx_worker.reporting import Reporter
+from gridx_worker.reporting import SHUTDOWN_PATIENCE_S, Reporter
 from gridx_worker.sandbox.base import DependenciesFailed, Outcome, OutOfTime, Sandbox, SandboxUnavailable, Stopped, Work
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,6 @@ SCHEMA_CAP = 256 * 1024**2
 EVALUATION_CAP = 64 * 1024
 REPORT_PATIENCE_S = 120.0
 """How long after the deadline a failure is still reported: the server may be restarting."""
-SHUTDOWN_PATIENCE_S = 10.0
 OUTPUT_NAMES = {"train": "model.pth", "evaluate": "evaluation.json"}
 
 

@@ -132,7 +132,6 @@ class TestNothingIsLeft:
         left = {name for name in everything(client) - before if owner in name}
         assert left, "each job's container stays for its next subtask"
         docker_bench.sandbox.forget([3, 4])
-        docker_bench.sandbox.idle()
         wait_until(lambda: not left & everything(client))
 
     def test_reaper_takes_what_a_killed_agent_left_but_not_what_others_use(

@@ -115,8 +115,8 @@ class DockerRanks(DockerSandbox):
         """No container waits: each rank's is made for its gang."""
 
     def _take(self, key: Any, work: Work) -> WarmContainer:
-        self._running = warm = self._make_for(key, work)
-        return warm
+        self._running = self._make_for(work)
+        return self._running
 
     def _keep(self, key: Any, warm: WarmContainer) -> None:
         self._running = None

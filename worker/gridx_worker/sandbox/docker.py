@@ -61,8 +61,8 @@ print(json.dumps({"python": platform.python_version(), "versions": {d.metadata["
 """
 
 
-_Key = tuple[int, Path | None, int, str]
-"""Job, packages, when these were installed (a container shows the folder that was there when it began), and libraries_of its script."""
+_Key = tuple[int, Path | None, int]
+"""Job, packages, and when these were installed: a container shows the folder that was there when it began."""
 
 
 class ImageMissing(SandboxUnavailable):
@@ -93,7 +93,6 @@ class DockerSandbox:
         self._task, self._inputs = folder / "task", folder / "inputs"
         self._most_kept = max(warm_bytes // WARM_BYTES, 1)
         self._kept: OrderedDict[_Key, WarmContainer] = OrderedDict()
-        self._over: set[int] = set()
         self._spare: Future[WarmContainer] | None = None
         self._closed = False
         self._tidy = ThreadPoolExecutor(1, thread_name_prefix="containers")
@@ -146,7 +145,7 @@ class DockerSandbox:
                 return warm.run(work, packages=packages, on_output=on_output, stop=stop)
             except NotStarted:  # it ended while it waited for work
                 self._remove(warm)
-                warm = self._make_for(key, work)
+                warm = self._make_for(work)
                 return warm.run(work, packages=packages, on_output=on_output, stop=stop)
             finally:
                 self._keep(key, warm)
@@ -165,22 +164,18 @@ class DockerSandbox:
         return [pid for container in running if (pid := container.attrs["State"]["Pid"])]
 
     def idle(self) -> None:
-        """Removes the containers of jobs that are over, and keeps one ready that no job has used, so that the next new job does not wait
-        for PyTorch."""
+        """Keeps one container ready that no job has used, so that the next new job does not wait for PyTorch."""
         with self._lock:
-            gone = [self._kept.pop(key) for key in list(self._kept) if key[0] in self._over]
-            self._over.clear()
-            makes = self._spare is None and not self._closed
-            if makes:
-                self._spare = self._tidy.submit(self._make, None, WARM_LIFE_S, "")
-        for warm in gone:
-            self._tidy.submit(self._remove, warm)
+            if self._closed or self._spare is not None:
+                return
+            self._spare = self._tidy.submit(self._make, None, WARM_LIFE_S)
 
     def forget(self, job_ids: Collection[int]) -> None:
-        """These jobs are over. Their containers, which are empty, go when there is nothing else to do, or when newer ones need the room:
-        Docker's part of it would take a core from the next job's script."""
+        """These jobs are over: their containers go."""
         with self._lock:
-            self._over |= {job_id for job_id in job_ids if any(key[0] == job_id for key in self._kept)}
+            gone = [self._kept.pop(key) for key in list(self._kept) if key[0] in job_ids]
+        for warm in gone:
+            self._tidy.submit(self._remove, warm)
 
     def reap(self) -> None:
         """Removes our own containers and volumes that are not in use, and anybody's past their deadline."""
@@ -224,10 +219,10 @@ class DockerSandbox:
                 if (warm := spare.result()).expires > enough and warm.settle():
                     return warm
                 self._tidy.submit(self._remove, warm)
-        return self._make_for(key, work)
+        return self._make_for(work)
 
-    def _make_for(self, key: _Key, work: Work) -> WarmContainer:
-        return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S), key[-1])
+    def _make_for(self, work: Work) -> WarmContainer:
+        return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S), _preload_of(work))
 
     def _keep(self, key: _Key, warm: WarmContainer) -> None:
         """For the job's next subtask, as long as the budget of memory allows."""
@@ -242,11 +237,8 @@ class DockerSandbox:
         for each in gone:
             self._remove(each) if self._closed else self._tidy.submit(self._remove, each)
 
-    def _make(self, packages: Path | None, seconds: float, libraries: str) -> WarmContainer:
-        """A container whose launcher is ready, with these libraries in memory, all that it knows when none is named.
-
-        Raises SandboxUnavailable, DockerException.
-        """
+    def _make(self, packages: Path | None, seconds: float, preload: str | None = None) -> WarmContainer:
+        """A container whose launcher is ready; `preload` as GRIDX_PRELOAD. Raises SandboxUnavailable, DockerException."""
         info = self._info
         assert info is not None
         assert info.image_id is not None
@@ -260,7 +252,8 @@ class DockerSandbox:
             options = tmpfs_volume_options(size=self._work_bytes, inodes=WORK_INODES)
             self._client.volumes.create(name=f"{name}-work", driver="local", driver_opts=options, labels=labels)
             asked = self._settings(info.image_id, f"{name}-work", inputs, packages, seconds)
-            asked["environment"] |= {"GRIDX_PRELOAD": libraries}
+            if preload is not None:
+                asked["environment"] |= {"GRIDX_PRELOAD": preload}
             container = self._create(name, asked)
             warm = WarmContainer(self._client, container, inputs, self._limits, time.time() + seconds)
             warm.start(asked)
@@ -356,19 +349,12 @@ class DockerSandbox:
             target.chmod(0o644)
 
 
-def libraries_of(work: Work) -> str:
-    """What the launcher shall import before the first script of a job starts: what the script names. NumPy's and PyTorch's seeds are set
-    where these are loaded by then, so neither may come in later by way of a package: with packages it is all that the launcher knows."""
-    if work.packages is not None:
-        return ""
+def _preload_of(work: Work) -> str | None:
+    """The launcher's imports for a container that is made for a waiting script; None: the usual ones. NumPy and PyTorch are always among
+    them, because their seeds are set before a script starts, by whatever way it comes to them."""
     text = (work.input / SCRIPT).read_text(encoding="utf-8", errors="replace")
-    names = ["numpy"]
-    if "torch" in text or "gridx_task" in text:
-        names += ["torch", "torch._dynamo"]
-    if "pandas" in text:
-        names.append("pandas")
-    return ",".join(names)
+    return None if work.packages is not None or "pandas" in text else "numpy,torch,torch._dynamo"
 
 
 def _key(work: Work) -> _Key:
-    return work.job_id, work.packages, work.packages.stat().st_ctime_ns if work.packages else 0, libraries_of(work)
+    return work.job_id, work.packages, work.packages.stat().st_ctime_ns if work.packages else 0

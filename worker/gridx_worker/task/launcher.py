@@ -54,7 +54,8 @@ def main() -> NoReturn:
     # As PID 1 of a container it gets no signal that it has no handler for: its children cannot end it, the agent kills the container.
     signal.signal(signal.SIGTERM, signal.SIG_IGN if walls else _give_up)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    preload(names.split(",") if (names := os.environ.get("GRIDX_PRELOAD")) else PRELOADED)
+    named = os.environ.get("GRIDX_PRELOAD")
+    preload(named.split(",") if named else PRELOADED)
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -290,7 +291,7 @@ def preload(names: Sequence[str]) -> None:
         with contextlib.suppress(ImportError):
             __import__(name)
     for each in list(weakref.finalize._registry):  # pyright: ignore[reportAttributeAccessIssue]
-        each.atexit = False  # PyTorch takes its operators down one by one: 60 ms at each child's end
+        each.atexit = False  # of the libraries, and the launcher's business: PyTorch's take 60 ms at each child's end
     gc.freeze()  # a collection in a child would copy every page of these
     gc.enable()
 
