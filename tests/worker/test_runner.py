@@ -11,7 +11,7 @@ from gridx_worker.client import Client
 from gridx_worker.heartbeat import Current
 from gridx_worker.runner import Runner
 from gridx_worker.sandbox.base import DependenciesFailed, Outcome, SandboxUnavailable, StopSwitch, Work
-from tests.worker.fakes import DATA, SCRIPT, FakeServer, ScriptedSandbox, event, run_until_stopped, write_output
+from tests.worker.fakes import DATA, SCRIPT, Answer, Call, FakeServer, ScriptedSandbox, event, run_until_stopped, write_output
 
 
 class Bench:
@@ -69,6 +69,27 @@ class TestSuccess:
         assert complete["sha256"] == hashlib.sha256(b"weights").hexdigest()
         assert (complete["size"], complete["lease_token"], complete["train_s"]) == (7, "lease-1", 1.5)
         assert bench.phases == ["DOWNLOADING", "STARTING", "UPLOADING"]
+
+    def test_the_last_lines_travel_beside_the_model_and_before_the_end(self, bench: Bench, server: FakeServer) -> None:
+        ended, was_early = threading.Event(), list[bool]()
+
+        def logs(call: Call) -> Answer:
+            server.wait_for("/files/upload-1")
+            was_early.append(ended.wait(1.0))
+            return 200, {"offset": 0}
+
+        def complete(call: Call) -> Answer:
+            ended.set()
+            return 200, {"status": "VERIFYING"}
+
+        def talk(work: Work, on_output: Callable[[bytes], None], stop: StopSwitch) -> Outcome:
+            on_output(b"the last words\n")
+            return write_output(work, on_output, stop)
+
+        server.routes |= {"/agent/logs": logs, "/agent/complete_task": complete}
+        bench.plays(talk)
+        assert bench.run() == "VERIFYING"
+        assert was_early == [False]
 
     def test_inputs_and_environment_are_those_of_the_contract(self, bench: Bench, server: FakeServer) -> None:
         server.routes |= {"/files/global": lambda call: (200, b"global"), "/files/schema": lambda call: (200, b"{}")}
