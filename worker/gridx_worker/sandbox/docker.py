@@ -222,7 +222,7 @@ class DockerSandbox:
         return self._make_for(work)
 
     def _make_for(self, work: Work) -> WarmContainer:
-        return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S), _preload_of(work))
+        return self._make(work.packages, max(work.seconds_left + REPORT_GRACE_S, WARM_LIFE_S), _unneeded(work))
 
     def _keep(self, key: _Key, warm: WarmContainer) -> None:
         """For the job's next subtask, as long as the budget of memory allows."""
@@ -237,8 +237,8 @@ class DockerSandbox:
         for each in gone:
             self._remove(each) if self._closed else self._tidy.submit(self._remove, each)
 
-    def _make(self, packages: Path | None, seconds: float, preload: str | None = None) -> WarmContainer:
-        """A container whose launcher is ready; `preload` as GRIDX_PRELOAD. Raises SandboxUnavailable, DockerException."""
+    def _make(self, packages: Path | None, seconds: float, without: str | None = None) -> WarmContainer:
+        """A container whose launcher is ready, all its libraries but that one loaded. Raises SandboxUnavailable, DockerException."""
         info = self._info
         assert info is not None
         assert info.image_id is not None
@@ -252,8 +252,8 @@ class DockerSandbox:
             options = tmpfs_volume_options(size=self._work_bytes, inodes=WORK_INODES)
             self._client.volumes.create(name=f"{name}-work", driver="local", driver_opts=options, labels=labels)
             asked = self._settings(info.image_id, f"{name}-work", inputs, packages, seconds)
-            if preload is not None:
-                asked["environment"] |= {"GRIDX_PRELOAD": preload}
+            if without is not None:
+                asked["environment"] |= {"GRIDX_WITHOUT": without}
             container = self._create(name, asked)
             warm = WarmContainer(self._client, container, inputs, self._limits, time.time() + seconds)
             warm.start(asked)
@@ -349,11 +349,11 @@ class DockerSandbox:
             target.chmod(0o644)
 
 
-def _preload_of(work: Work) -> str | None:
-    """The launcher's imports for a container that is made for a waiting script; None: the usual ones. NumPy and PyTorch are always among
-    them, because their seeds are set before a script starts, by whatever way it comes to them."""
+def _unneeded(work: Work) -> str | None:
+    """What the launcher need not import for the script that waits. Never NumPy or PyTorch: their seeds are set before a script starts, by
+    whatever way they come into it."""
     text = (work.input / SCRIPT).read_text(encoding="utf-8", errors="replace")
-    return None if work.packages is not None or "pandas" in text else "numpy,torch,torch._dynamo"
+    return "pandas" if work.packages is None and "pandas" not in text else None
 
 
 def _key(work: Work) -> _Key:

@@ -10,7 +10,7 @@ Orders, one JSON object a line: {"do": "run", "folder", "input", "arguments", "e
 {"event": "file", "problem"}, {"event": "wiped", "well"}. Standard output is the scripts' alone; the order's token follows the last
 byte of each, and then come the bytes of a file that is taken.
 
-Environment: GRIDX_PRELOAD (modules to import at first, separated by commas; without it, all of PRELOADED); GRIDX_THREADS; GRIDX_WALLS
+Environment: GRIDX_WITHOUT (one of PRELOADED that is left to the scripts); GRIDX_THREADS; GRIDX_WALLS
 (folders to wipe, in a container: the launcher is then closed to its children, and they get a filter of system calls); GRIDX_PARENT
 (process id of the agent, when on the same machine); GRIDX_RLIMITS.
 """
@@ -28,7 +28,6 @@ import stat
 import sys
 import time
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,7 +35,7 @@ from gridx_script import evaluate, run, run_script
 
 SCRIPT = "train.py"
 OUTPUTS = "outputs"
-PRIVATE = ("GRIDX_KIND", "GRIDX_PRELOAD", "GRIDX_THREADS", "GRIDX_WALLS", "GRIDX_PARENT", "GRIDX_RLIMITS")
+PRIVATE = ("GRIDX_KIND", "GRIDX_WITHOUT", "GRIDX_THREADS", "GRIDX_WALLS", "GRIDX_PARENT", "GRIDX_RLIMITS")
 PRELOADED = ("numpy", "pandas", "torch", "torch._dynamo")
 """Without torch._dynamo, each child's first optimizer step would import it."""
 OOM_KILLS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
@@ -54,8 +53,7 @@ def main() -> NoReturn:
     # As PID 1 of a container it gets no signal that it has no handler for: its children cannot end it, the agent kills the container.
     signal.signal(signal.SIGTERM, signal.SIG_IGN if walls else _give_up)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    named = os.environ.get("GRIDX_PRELOAD")
-    preload(named.split(",") if named else PRELOADED)
+    preload(without=os.environ.get("GRIDX_WITHOUT"))
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -284,12 +282,13 @@ def link_inputs(folder: str) -> None:
             target.symlink_to(entry)
 
 
-def preload(names: Sequence[str]) -> None:
-    """Imports these, as far as they are here. No thread may start here, and no GPU be touched: children are forked."""
+def preload(*, without: str | None) -> None:
+    """Imports what nearly every script does, as far as it is here. No thread may start here, and no GPU be touched: children are forked."""
     gc.disable()  # looking for garbage again and again takes a fifth of the time, and finds next to none
-    for name in names:
-        with contextlib.suppress(ImportError):
-            __import__(name)
+    for name in PRELOADED:
+        if name != without:
+            with contextlib.suppress(ImportError):
+                __import__(name)
     for each in list(weakref.finalize._registry):  # pyright: ignore[reportAttributeAccessIssue]
         each.atexit = False  # of the libraries, and the launcher's business: PyTorch's take 60 ms at each child's end
     gc.freeze()  # a collection in a child would copy every page of these
